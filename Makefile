@@ -1,0 +1,64 @@
+# `make audit` and `make test` do everything from a fresh machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WORKERS ?= auto
+
+.PHONY: help audit test test-all lint format bench docs clean
+
+help:
+	@echo "make audit     run an audit, from nothing to a bound"
+	@echo "make test      lint, types, import contracts, tests"
+	@echo "make test-all  the same with the slow statistical suites"
+	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make format    let ruff rewrite the code"
+	@echo "make bench     the benchmarks"
+	@echo "make docs      the documentation site, into site/"
+
+$(VENV)/.base: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("lidp needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) -e '.[dev,peers]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+# Two Gaussian mechanisms that both claim (1, 1e-5)-DP. The first adds the noise that takes; the second a quarter of it.
+audit: $(VENV)/.base
+	@$(BIN)/lidp simulate gaussian --sigma 3.73 --trials 256 --canaries 64 --seed 1 --out build/audit/honest.npz
+	@$(BIN)/lidp bound build/audit/honest.npz --delta 1e-5 --claim 1
+	@echo
+	@$(BIN)/lidp simulate gaussian --sigma 0.93 --trials 256 --canaries 64 --seed 1 --out build/audit/broken.npz
+	@$(BIN)/lidp bound build/audit/broken.npz --delta 1e-5 --claim 1 || test $$? = 1
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-all: lint
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf build site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

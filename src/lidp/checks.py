@@ -1,0 +1,83 @@
+"""Validators that take the argument by its own name, so that the message can repeat it.
+
+>>> probability(failure_probability=1.5)
+Traceback (most recent call last):
+    ...
+lidp.errors.InvalidArgument: failure_probability must lie strictly between 0 and 1, got 1.5
+"""
+
+from __future__ import annotations
+
+import math
+
+from lidp.errors import InvalidArgument
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        try:
+            value = float(value)  # type: ignore[arg-type]  # numpy scalars and the like
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"{name} must be a number, got {value!r}") from None
+    if math.isnan(value):
+        raise InvalidArgument(f"{name} must be a number, got nan")
+    return float(value)
+
+
+def _single(named: dict[str, object]) -> tuple[str, object]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def probability(**named: object) -> float:
+    """A probability that is neither 0 nor 1."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not 0 < number < 1:
+        raise InvalidArgument(f"{name} must lie strictly between 0 and 1, got {value}")
+    return number
+
+
+def delta(**named: object) -> float:
+    """The δ of a claim: at least 0, below 1."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not 0 <= number < 1:
+        raise InvalidArgument(f"{name} must be at least 0 and below 1, got {value}")
+    return number
+
+
+def non_negative(**named: object) -> float:
+    """A finite number that is at least 0."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not 0 <= number < math.inf:
+        raise InvalidArgument(f"{name} must be at least 0 and finite, got {value}")
+    return number
+
+
+def positive(**named: object) -> float:
+    """A finite number above 0."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not 0 < number < math.inf:
+        raise InvalidArgument(f"{name} must be above 0 and finite, got {value}")
+    return number
+
+
+def finite(**named: object) -> float:
+    """Any finite number."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{name} must be finite, got {value}")
+    return number
+
+
+def count(**named: object) -> int:
+    """A whole number of at least 1."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if number < 1 or number != int(number):
+        raise InvalidArgument(f"{name} must be a whole number of at least 1, got {value}")
+    return int(number)

@@ -1,0 +1,54 @@
+"""What is claimed, about which neighbours, and which of the two inequalities is tested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lidp import checks
+
+
+class Neighbours(StrEnum):
+    """The relation under which two data sets are neighbours.
+
+    A bound for one relation is not a bound for the other, so every result carries it.
+    """
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+class Direction(StrEnum):
+    """Which DP inequality is tested.
+
+    ``FORWARD`` is the paper's: P[A(D1) ∈ R] ≤ e^ε P[A(D0) ∈ R] + δ, where D1 has the canary.
+    ``BACKWARD`` swaps D0 and D1. ``BOTH`` tests the two and pays for both.
+    """
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    BOTH = "both"
+
+    @property
+    def parts(self) -> tuple[Direction, ...]:
+        """The single directions that this one stands for."""
+        if self is Direction.BOTH:
+            return (Direction.FORWARD, Direction.BACKWARD)
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The statement under audit: the mechanism is (ε, δ)-differentially private."""
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checks.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "delta", checks.delta(delta=self.delta))
+        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:g}, {self.delta:g})-DP under {self.neighbours} neighbours"

@@ -1,0 +1,55 @@
+"""The application: its subcommands, and how errors leave it.
+
+Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted, 2 bad usage or input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import lidp
+from lidp.cli import bound, simulate
+from lidp.errors import LidpError
+
+# click's base exception, or that of the copy of click that newer versions of typer carry
+_ClickException: type[BaseException] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="lidp",
+    help="Audit differential privacy: rigorous lower bounds on ε.",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command(name="bound", help=bound.HELP)(bound.command)
+app.add_typer(simulate.app, name="simulate")
+
+
+@app.callback(invoke_without_command=True, no_args_is_help=False)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        typer.echo(lidp.__version__)
+        raise typer.Exit
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command; every error of the user's is one line on stderr and exit code 2."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
+    except LidpError as error:
+        return _complain(str(error), 2)
+    except _ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context else ""
+        return _complain(f"{error.format_message().rstrip('.')}{hint}", 2)  # type: ignore[attr-defined]
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"lidp: {' '.join(message.split())}", err=True)
+    return code

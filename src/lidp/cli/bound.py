@@ -1,0 +1,141 @@
+"""``lidp bound``: from a file of scores to a lower bound on ε."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lidp.claim import Claim, Direction, Neighbours
+from lidp.cli.threshold_option import parse_threshold
+from lidp.epsilon_bound import EpsilonBound
+from lidp.errors import InvalidArgument, LidpError
+from lidp.score_files import read_scores
+from lidp.scores import Scores
+from lidp.stats.method import Method
+from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
+
+HELP = f"""Bound ε from a file of scores.
+
+FILE is .npz with the arrays inserted and held_out, or scores and coins (trials x canaries; higher = looks more inserted),
+or .csv with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1).
+
+Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-betting for arms.
+"""
+
+PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="Scores, .npz or .csv.", show_default=False)],
+    delta: Annotated[float, typer.Option(help="The δ at which ε is bounded.", show_default=False)],
+    method: Annotated[str | None, typer.Option(help="A method's name, or all.", show_default=False)] = None,
+    failure_probability: Annotated[float, typer.Option(help="β: how often the bound may exceed the true ε.")] = 0.05,
+    order: Annotated[
+        int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4, ...", show_default=False)
+    ] = None,
+    as_printed: Annotated[bool, typer.Option(help="Formulas as printed in the paper, misprints included.")] = False,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="fixed:T, split:F (tune on the first F of the trials; split:F,paper for the paper's candidates), union:N, "
+            "or rank:F for the one-run methods.",
+            show_default=False,
+        ),
+    ] = None,
+    direction: Annotated[str, typer.Option(help="forward (the paper's), backward or both.")] = "both",
+    neighbours: Annotated[str, typer.Option(help="What the scores are about: add-remove or replace-one.")] = "add-remove",
+    claim: Annotated[
+        float | None, typer.Option(help="A claimed ε to judge; exit code 1 if it is refuted.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> int:
+    judged = Claim(claim, delta, _member(Neighbours, "neighbours", neighbours)) if claim is not None else None
+    if method == "all":
+        if order is not None or threshold is not None or as_printed or judged is not None:
+            raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
+        scores = read_scores(file, neighbours=neighbours)
+        _show_all(scores, delta, failure_probability, _member(Direction, "direction", direction), as_json)
+        return 0
+    kind = method_named(method) if method is not None else None
+    scores = read_scores(file, neighbours=neighbours)
+    options: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
+    if order is not None:
+        options["order"] = order
+    if as_printed:
+        options["as_printed"] = True
+    if threshold is not None:
+        options["threshold"] = parse_threshold(threshold)
+    found = bound(
+        scores, _build(kind or type(default_method(scores)), options), delta=delta, failure_probability=failure_probability
+    )
+    refuted = judged is not None and found.refutes(judged)
+    if as_json:
+        verdict = {} if judged is None else {"claim": judged.epsilon, "refuted": refuted}
+        typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2))
+    else:
+        typer.echo(str(found))
+        if judged is not None:
+            typer.echo(f"the claim {judged} is {'refuted' if refuted else 'not refuted'}")
+    return 1 if refuted else 0
+
+
+def _member(kind: type[Any], name: str, value: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidArgument(f"{name} must be one of {', '.join(kind)}, got {value!r}") from None
+
+
+def _build(kind: type[Method], options: dict[str, Any]) -> Method:
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # every concrete method is a dataclass
+    for name in options:
+        if name not in known:
+            raise InvalidArgument(f"{kind.name} takes no --{name.replace('_', '-')}; leave it out")
+    return kind(**options)
+
+
+def _show_all(scores: Scores, delta: float, failure_probability: float, direction: Direction, as_json: bool) -> None:
+    found: dict[str, EpsilonBound | str] = {}
+    for name, method in applicable(scores).items():
+        if isinstance(method, str):
+            found[name] = method
+            continue
+        try:
+            chosen = type(method)(direction=direction)  # type: ignore[call-arg]  # every concrete method has a direction
+            found[name] = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
+        except LidpError as error:
+            found[name] = str(error)
+    if all(isinstance(result, str) for result in found.values()):
+        raise InvalidArgument(next(str(result) for result in found.values()))
+    if as_json:
+        plain = {
+            "bounds": {name: result.to_dict() for name, result in found.items() if isinstance(result, EpsilonBound)},
+            "not_applicable": {name: result for name, result in found.items() if isinstance(result, str)},
+            "warning": PICKING,
+        }
+        typer.echo(json.dumps(plain, indent=2))
+        return
+    _print_table(found, delta, failure_probability)
+
+
+def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_probability: float) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"lower bounds on ε at δ = {delta:g}, β = {failure_probability:g}", title_justify="left")
+    table.add_column("method")
+    table.add_column("ε ≥", justify="right")
+    table.add_column("guarantee")
+    others = [name for name, result in found.items() if isinstance(result, str)]
+    for name, result in found.items():
+        if isinstance(result, EpsilonBound):
+            table.add_row(name, f"{result.epsilon:.3f}", str(result.guarantee))
+    console = Console()
+    console.print(table)
+    if others:
+        console.print(f"not applicable: {', '.join(others)} (lidp bound ... --method NAME says why)", soft_wrap=True)
+    console.print(PICKING, soft_wrap=True)

@@ -1,0 +1,43 @@
+"""``lidp simulate``: scores of mechanisms whose truth is known, to try methods on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.errors import InvalidArgument
+from lidp.mechanisms.gaussian import simulate_gaussian
+from lidp.score_files import write_scores
+from lidp.stats.gaussian_curve import gaussian_epsilon
+
+app = typer.Typer(help="Simulate scores of a mechanism whose privacy is known.")
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps the subcommands named even while there is only one."""
+
+
+@app.command(name="gaussian")
+def gaussian(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the scores (.npz).", show_default=False)],
+    sigma: Annotated[float, typer.Option(help="Noise of the mechanism; its sensitivity is 1.")] = 2.149,
+    design: Annotated[str, typer.Option(help="coin-flip or leave-one-out.")] = "coin-flip",
+    canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
+    trials: Annotated[int, typer.Option(help="Trials.")] = 256,
+    dimension: Annotated[int, typer.Option(help="Dimension of the canaries.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Same seed, same scores.")] = 0,
+    delta: Annotated[float, typer.Option(help="δ at which to state the true ε.")] = 1e-5,
+) -> int:
+    """Audit scores of the Gaussian mechanism, from their exact law."""
+    layouts: dict[str, Design] = {"coin-flip": CoinFlip(canaries), "leave-one-out": LeaveOneOut(canaries, canaries)}
+    if design not in layouts:
+        raise InvalidArgument(f"design must be one of {', '.join(layouts)}, got {design!r}")
+    scores = simulate_gaussian(layouts[design], trials=trials, sigma=sigma, dimension=dimension, seed=seed)
+    truth = gaussian_epsilon(1 / sigma, delta)
+    write_scores(scores, out)
+    typer.echo(f"wrote {out}: {scores.trials:,} trials x {scores.canaries:,} canaries, true ε = {truth:.3g} at δ = {delta:g}")
+    return 0

@@ -1,0 +1,147 @@
+"""``EpsilonBound``: a lower bound on ε together with everything needed to judge it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from lidp import checks
+from lidp.claim import Claim, Direction, Neighbours
+from lidp.errors import InvalidArgument
+
+
+class Guarantee(StrEnum):
+    """What stands behind a bound."""
+
+    FINITE_SAMPLE = "finite-sample"
+    ASYMPTOTIC = "asymptotic"
+    CONDITIONAL = "conditional"
+    CREDIBLE = "credible"
+
+    @property
+    def meaning(self) -> str:
+        """The guarantee in a sentence's end."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Guarantee.FINITE_SAMPLE: "holds for any number of trials",
+    Guarantee.ASYMPTOTIC: "holds in the limit of many trials",
+    Guarantee.CONDITIONAL: "holds if the mechanism's privacy curve is of the stated family",
+    Guarantee.CREDIBLE: "a posterior probability, not a failure probability",
+}
+
+
+@dataclass(frozen=True)
+class EpsilonBound:
+    """A lower bound on ε at a given δ.
+
+    Guarantee: unless an event of at most ``failure_probability`` happened, the mechanism is not (ε', δ)-DP
+    under ``neighbours`` for any ε' < ``epsilon``, in the sense of ``guarantee`` and under ``assumptions``.
+
+    Attributes:
+        thresholds: the threshold each direction used, where the method has one.
+        rates: the observed rates, interval ends and counts behind the number, by name.
+        path: for anytime-valid methods, (trials seen, ε) at each change of the bound; empty otherwise.
+    """
+
+    epsilon: float
+    delta: float
+    failure_probability: float
+    method: str
+    guarantee: Guarantee
+    neighbours: Neighbours
+    direction: Direction
+    trials: int
+    canaries: int
+    models: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    path: tuple[tuple[int, float], ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.non_negative(epsilon=self.epsilon)
+        checks.delta(delta=self.delta)
+        checks.probability(failure_probability=self.failure_probability)
+
+    def refutes(self, claim: Claim) -> bool:
+        """Whether the claim is refuted: its ε lies below the bound, for the same neighbours, at no larger δ."""
+        if claim.neighbours is not self.neighbours:
+            raise InvalidArgument(
+                f"the bound is for {self.neighbours} neighbours, the claim for {claim.neighbours}; "
+                "a bound for one relation says nothing about the other"
+            )
+        if claim.delta > self.delta:
+            raise InvalidArgument(
+                f"the bound was computed at delta={self.delta:g}, the claim allows {claim.delta:g}; "
+                f"compute it again with delta={claim.delta:g}"
+            )
+        return claim.epsilon < self.epsilon
+
+    def epsilon_after(self, trials: int) -> float:
+        """The bound of an anytime-valid method as it stood after that many trials."""
+        standing = [epsilon for seen, epsilon in self.path if seen <= trials]
+        return standing[-1] if standing else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        plain = asdict(self)
+        plain["path"] = [list(point) for point in self.path]
+        plain["assumptions"] = list(self.assumptions)
+        return {key: str(value) if isinstance(value, StrEnum) else value for key, value in plain.items()}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON that :meth:`from_json` turns back into an equal object."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> EpsilonBound:
+        """The inverse of :meth:`to_dict`."""
+        known = {f.name for f in fields(cls)}
+        unknown = set(plain) - known
+        missing = {f.name for f in fields(cls)[:10]} - set(plain)
+        if unknown or missing:
+            problem = f"unknown {sorted(unknown)}" if unknown else f"missing {sorted(missing)}"
+            raise InvalidArgument(f"this is not an epsilon bound: {problem}")
+        values = dict(plain)
+        values["guarantee"] = Guarantee(values["guarantee"])
+        values["neighbours"] = Neighbours(values["neighbours"])
+        values["direction"] = Direction(values["direction"])
+        values["path"] = tuple((int(seen), float(epsilon)) for seen, epsilon in values.get("path", ()))
+        values["assumptions"] = tuple(values.get("assumptions", ()))
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> EpsilonBound:
+        """The inverse of :meth:`to_json`."""
+        return cls.from_dict(json.loads(text))
+
+    def __str__(self) -> str:
+        certainty = "credibility" if self.guarantee is Guarantee.CREDIBLE else "failure probability"
+        lines = [
+            f"ε ≥ {self.epsilon:.4g} at δ = {self.delta:g} ({certainty} {self._stated_probability():g}, "
+            f"{self.neighbours} neighbours)",
+            f"  method     {self.method}{_parenthesised(self.parameters)}",
+            f"  guarantee  {self.guarantee}: {self.guarantee.meaning}",
+            f"  evidence   {self.trials:,} trials x {self.canaries:,} canaries, {self.models:,} models",
+        ]
+        if self.thresholds:
+            lines.append("  threshold  " + ", ".join(f"{k} {v:.4g}" for k, v in self.thresholds.items()))
+        if self.rates:
+            lines.append("  rates      " + ", ".join(f"{k} {v:.4g}" for k, v in self.rates.items()))
+        lines.extend(f"  assumes    {text}" for text in self.assumptions)
+        return "\n".join(lines)
+
+    def _stated_probability(self) -> float:
+        if self.guarantee is Guarantee.CREDIBLE:
+            return 1 - self.failure_probability
+        return self.failure_probability
+
+
+def _parenthesised(parameters: Mapping[str, Any]) -> str:
+    return f"({', '.join(f'{k}={v}' for k, v in parameters.items())})" if parameters else ""

@@ -1,0 +1,25 @@
+"""What can go wrong, as one tree.
+
+    LidpError
+    ├── InvalidArgument        a value outside its range (also a ValueError)
+    │   └── InvalidScores      scores or coins that cannot be read as such
+    └── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
+
+Every message names the value that was found and what to do about it.
+"""
+
+
+class LidpError(Exception):
+    """The root of every error this library raises on purpose."""
+
+
+class InvalidArgument(LidpError, ValueError):
+    """An argument lies outside the range in which the result would mean anything."""
+
+
+class InvalidScores(InvalidArgument):
+    """Scores or coins are not finite numbers of the right shape."""
+
+
+class MethodNotApplicable(LidpError, ValueError):
+    """The method's guarantee does not extend to the design or size of these scores."""

@@ -1,0 +1,130 @@
+"""Scores in files: ``.npz`` arrays and ``.csv`` tables. Reading runs no code from the file."""
+
+from __future__ import annotations
+
+import csv
+import math
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from lidp.claim import Neighbours
+from lidp.errors import InvalidScores
+from lidp.scores import Scores
+
+_LAYOUTS = ({"inserted", "held_out"}, {"scores", "coins"})
+_ARMS = {"inserted": "inserted", "held_out": "held_out", "held-out": "held_out"}
+
+
+def read_scores(path: str | Path, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Scores:
+    """Scores from a ``.npz`` file (``inserted`` and ``held_out``, or ``scores`` and ``coins``) or a ``.csv`` table.
+
+    The table has the columns ``trial``, ``score`` and either ``arm`` (inserted or held_out) or ``coin`` (0 or 1), a row
+    per canary. Trials are taken in the order of their numbers, canaries in the order of their rows.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidScores(f"{path}: there is no such file")
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _read_npz(path, neighbours)
+    if suffix == ".csv":
+        return _read_csv(path, neighbours)
+    raise InvalidScores(f"{path}: expected a .npz or .csv file, got {suffix or 'no suffix'!r}")
+
+
+def write_scores(scores: Scores, path: str | Path) -> None:
+    """Write scores as ``.npz``, for :func:`read_scores`."""
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        raise InvalidScores(f"{path}: scores are written as .npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(path, **scores.to_arrays())  # type: ignore[arg-type]  # numpy types its keywords as bool
+    except OSError as error:
+        raise InvalidScores(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = set(file.files)
+            layout = next((names_ for names_ in _LAYOUTS if names_ <= names), None)
+            if layout is None:
+                found = ", ".join(sorted(names)) or "nothing"
+                raise InvalidScores(f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}")
+            arrays = {name: file[name] for name in layout}
+    except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
+        if isinstance(error, InvalidScores):
+            raise
+        raise InvalidScores(f"{path}: not a readable .npz file of plain numbers ({error})") from None
+    return _named(path, arrays, neighbours)
+
+
+def _read_csv(path: Path, neighbours: Neighbours | str) -> Scores:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.DictReader(file)
+            columns = {name.strip() for name in rows.fieldnames or ()}
+            kind = next((name for name in ("arm", "coin") if name in columns), None)
+            if kind is None or not {"trial", "score"} <= columns:
+                found = ", ".join(sorted(columns)) or "nothing"
+                raise InvalidScores(f"{path}: expected the columns trial, arm or coin, score; found {found}")
+            stripped = ({(key or "").strip(): value for key, value in row.items()} for row in rows)
+            groups = _group(path, kind, stripped)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidScores(f"{path}: not a readable .csv file ({error})") from None
+    if kind == "arm":
+        return _named(path, {arm: _rectangle(path, groups, arm) for arm in ("inserted", "held_out")}, neighbours)
+    return _named(path, {name: _rectangle(path, groups, name) for name in ("scores", "coins")}, neighbours)
+
+
+Groups = dict[int, dict[str, list[float]]]
+
+
+def _group(path: Path, kind: str, rows: Iterable[dict[str, str]]) -> Groups:
+    groups: Groups = {}
+    for line, row in enumerate(rows, start=2):
+        trial = _number(path, line, "trial", row.get("trial"))
+        if trial != trial or math.isinf(trial) or trial != int(trial):
+            raise InvalidScores(f"{path}, line {line}: trial must be a whole number, got {row.get('trial')}")
+        group = groups.setdefault(int(trial), {"inserted": [], "held_out": [], "scores": [], "coins": []})
+        score = _number(path, line, "score", row.get("score"))
+        if kind == "arm":
+            arm = _ARMS.get((row.get("arm") or "").strip().lower())
+            if arm is None:
+                raise InvalidScores(f"{path}, line {line}: arm must be inserted or held_out, got {row.get('arm')!r}")
+            group[arm].append(score)
+        else:
+            group["scores"].append(score)
+            group["coins"].append(_number(path, line, "coin", row.get("coin")))
+    if not groups:
+        raise InvalidScores(f"{path}: there is no trial in it, only a header")
+    return groups
+
+
+def _number(path: Path, line: int, column: str, text: str | None) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise InvalidScores(f"{path}, line {line}: {column} must be a number, got {text!r}") from None
+
+
+def _rectangle(path: Path, groups: Groups, name: str) -> list[list[float]]:
+    rows = [groups[trial][name] for trial in sorted(groups)]
+    for trial, row in zip(sorted(groups), rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise InvalidScores(
+                f"{path}: trial {trial} has {len(row)} {name.replace('_', '-')} canaries, the first trial has {len(rows[0])}; "
+                "every trial needs the same number"
+            )
+    return rows
+
+
+def _named(path: Path, arrays: dict[str, object], neighbours: Neighbours | str) -> Scores:
+    try:
+        return Scores(neighbours=neighbours, **arrays)  # type: ignore[arg-type]  # validated by Scores
+    except InvalidScores as error:
+        raise InvalidScores(f"{path}: {error}") from None

@@ -1,0 +1,83 @@
+"""What the two betting methods share: the grid of ε, and the bookkeeping from wealth to bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.errors import InvalidArgument
+
+Floats = NDArray[np.float64]
+
+
+def check_grid(resolution: float, largest: float) -> None:
+    """Refuse grids that are empty or too fine to be meant."""
+    checks.positive(resolution=resolution)
+    checks.positive(largest=largest)
+    if not 1 <= largest / resolution <= 100_000:
+        raise InvalidArgument(f"largest must be 1 to 100,000 times resolution, got {largest} and {resolution}")
+
+
+@dataclass(frozen=True)
+class EpsilonGrid:
+    """0, resolution, 2 resolution, ..., largest: the ε that are tested."""
+
+    resolution: float
+    largest: float
+
+    @cached_property
+    def values(self) -> Floats:
+        """The grid, sorted."""
+        steps = math.floor(self.largest / self.resolution + 1e-9)
+        # Rounding makes 7 * 0.01 the 0.07 that a user types.
+        return np.round(np.arange(steps + 1) * self.resolution, 12)
+
+    def window(self, first: int, largest: float) -> slice:
+        """The part of the grid from index ``first`` up to the value ``largest``."""
+        return slice(first, max(first, int(np.searchsorted(self.values, largest, side="right"))))
+
+
+class WealthPath:
+    """Log-wealth against every ε of the grid, and the bound it implies.
+
+    An ε is rejected once its wealth has reached 1/β; it stays rejected. The bound is the last ε before the first
+    one that is not rejected, 0 if the first is not.
+    """
+
+    def __init__(self, grid: EpsilonGrid, failure_probability: float) -> None:
+        self.grid = grid
+        self.goal = math.log(1 / failure_probability)
+        self.log_wealth = np.zeros(len(grid.values))
+        self.peak = np.zeros(len(grid.values))
+        self.rejected = 0
+        """how many ε, from the smallest on, are rejected"""
+        self.path: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """The bound so far."""
+        return float(self.grid.values[self.rejected - 1]) if self.rejected else 0.0
+
+    def log_wealth_at(self, epsilon: float) -> float:
+        """The largest log-wealth reached against the given ε."""
+        return float(self.peak[int(np.searchsorted(self.grid.values, epsilon))])
+
+    def settle(self, log_growth: Floats, window: slice, trials_before: int) -> None:
+        """Add the log-growth of further trials (rows) for a window of ε (columns)."""
+        if window.start == window.stop:
+            return
+        # Summing row after row keeps the result independent of how trials are grouped into calls.
+        wealth = np.cumsum(np.vstack([self.log_wealth[window], log_growth]), axis=0)[1:]
+        peaks = np.maximum.accumulate(np.maximum(wealth, self.peak[window]), axis=0)
+        self.log_wealth[window] = wealth[-1]
+        self.peak[window] = peaks[-1]
+        # ε's below the window are rejected, those above have never been bet on.
+        prefix = np.logical_and.accumulate(peaks >= self.goal, axis=1).sum(axis=1) + window.start
+        for row in np.flatnonzero(np.diff(prefix, prepend=self.rejected) > 0):
+            self.rejected = int(prefix[row])
+            self.path += ((trials_before + int(row) + 1, self.epsilon),)

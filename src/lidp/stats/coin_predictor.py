@@ -1,0 +1,64 @@
+"""Predicting a coin from its score: a mixture of small models that learn online.
+
+The wager is valid for *any* prediction that uses only lower-index trials, the scores of the trial at hand, and its coins
+already revealed; it is strong when the prediction is good. No one model suits all scores: logistic regression is best
+for Gaussian-like scores, a quadratic term for canaries that are remembered outright now and then, histograms for heavy
+tails. So all of them predict, weighted by how well each has predicted so far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CALIBRATION_SCORES = 64
+"""How many scores fix the location, scale and bins; trials before that are warm-up."""
+
+_LARGEST = 6.0  # standardised scores are cut off here, so that one outlier cannot tilt the regressions
+_BINS = (8, 32)
+# Prior means and variances of the weights of (1, u, u² - 1) for the linear and the quadratic regression. Scores are
+# higher for inserted canaries, so the slope starts out positive.
+_MEANS = ((0.0, 0.5, 0.0), (0.0, 0.5, 0.0))
+_VARIANCES = ((0.1, 0.5, 0.0), (0.1, 0.5, 0.05))
+_TRUST = (0.7, 0.1, 0.1, 0.1)  # prior weights: linear, quadratic, coarse and fine histogram
+
+
+class CoinPredictor:
+    """Online predictions of coins from scores, coin by coin in index order."""
+
+    def __init__(self, calibration: Floats) -> None:
+        """``calibration``: scores of the first trials; their coins are not looked at."""
+        ordered = np.sort(calibration, axis=None)
+        low, middle, high = np.quantile(ordered, (0.16, 0.5, 0.84))
+        self.centre = float(middle)
+        self.scale = float((high - low) / 2 or ordered.std() or 1.0)
+        self.edges = [np.unique(np.quantile(ordered, np.arange(1, bins) / bins)) for bins in _BINS]
+        self.weights = np.array(_MEANS)
+        self.covariances = np.array([np.diag(variances) for variances in _VARIANCES])
+        self.counts = np.ones((len(_BINS), max(_BINS), 2))
+        self.trust = np.log(_TRUST)
+
+    def predict(self, scores: Floats, coins: Bools) -> Floats:
+        """Log-odds that each coin is 1, each made before that coin (in row-major order) is learned from."""
+        flat = scores.ravel()
+        features = np.clip((flat - self.centre) / self.scale, -_LARGEST, _LARGEST)
+        bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
+        logits = np.empty(len(flat))
+        kernels().predict(
+            features, bins, coins.ravel(), self.weights, self.covariances, self.counts, self.trust, logits
+        )
+        return logits.reshape(scores.shape)
+
+
+def kernels() -> Any:
+    """The compiled loops, imported on first use: numba takes longer to import than everything else together."""
+    from lidp.stats import _kernels
+
+    return _kernels
+
+

@@ -1,0 +1,202 @@
+"""Coin wager: an anytime-valid, finite-sample bound for coin-flip scores, one step per canary.
+
+Each canary was inserted by a fair coin. Before a coin S is revealed, the output and what was learned so far give a
+prediction a of P(S = 1). Under (ε, 0)-DP the odds of S given the output lie within e^±ε, so that a gambler who stakes an
+amount s of a wealth G on "in" and gets s when right, loses s·e^ε when wrong, cannot gain on average; likewise for "out".
+The Kelly stake is s = (a/q - 1)·G with q = e^ε/(1 + e^ε), where a > q.
+
+For δ > 0 the K coins of one output are not K independent tests: an output may reveal everything with probability δ. If
+no stake on coin k of trial t exceeds an amount γ_tk that was fixed before trial t, the expected gain of a step is at most
+δγ_tk (half of that if only one kind of guess can happen), so that Π_t G_t / (1 + δ Σ_k γ_tk) is a supermartingale over
+trials. It reaches 1/β with probability at most β, ever. Coins on which nothing was staked are charged for all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.claim import Direction
+from lidp.epsilon_bound import EpsilonBound, Guarantee
+from lidp.errors import InvalidScores
+from lidp.scores import Scores
+from lidp.stats.betting import EpsilonGrid, check_grid
+from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
+from lidp.stats.method import Method, check_direction, check_probabilities
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CoinWager(Method):
+    """Wagers on every coin, with predictions learned from the coins before it.
+
+    Guarantee: finite-sample and anytime-valid over trials: with probability 1 - β the bound lies below the true ε after
+    *every* trial. Holds for one run with many canaries, many runs with few, duplicate or adaptively chosen canaries; asks
+    that the coins be fair, independent, and unknown to the mechanism except through who was inserted.
+
+    ``cap`` is the largest amount staked on a coin, in units of e^-ε (γ = cap·e^-ε); None chooses it from δ and the number
+    of canaries. It matters for strength only. ``resolution`` and ``largest`` describe the grid of ε.
+    """
+
+    direction: Direction = Direction.BOTH
+    cap: float | None = None
+    resolution: float = 0.01
+    largest: float = 10.0
+
+    name: ClassVar[str] = "coin-wager"
+    guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+
+    def __post_init__(self) -> None:
+        check_direction(self)
+        check_grid(self.resolution, self.largest)
+        if self.cap is not None:
+            object.__setattr__(self, "cap", checks.positive(cap=self.cap))
+
+    def check(self, scores: Scores) -> None:
+        scores.flips()
+
+    def begin(self, *, delta: float, failure_probability: float) -> CoinWagerRun:
+        """A run that takes trials as they come."""
+        delta, failure_probability = check_probabilities(delta, failure_probability)
+        return CoinWagerRun(self, delta, failure_probability)
+
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        run = self.begin(delta=delta, failure_probability=failure_probability)
+        run.update(scores)
+        return run.bound()
+
+    def cap_for(self, canaries: int, delta: float, *, first: bool) -> float:
+        """The cap in units of e^-ε for a trial; nothing of that trial is known yet.
+
+        Many coins in one trial let its wealth grow beyond 1, so that larger amounts are useful, above all in the first,
+        which may be the only one. A large δ makes every unit dear, and most useful stakes are well below e^-ε.
+        """
+        if self.cap is not None:
+            return self.cap
+        growth = min(max(canaries / (256 if first else 1024), 1.0), 4.0)
+        thrift = 1.0 if first else min(max(math.sqrt(1e-4 / delta), 0.3), 1.0) if delta else 1.0
+        return growth * thrift
+
+
+class CoinWagerRun:
+    """The gambler's memory. Feeding trials one by one or all at once gives the same bound, bit for bit."""
+
+    def __init__(self, method: CoinWager, delta: float, failure_probability: float) -> None:
+        self.method = method
+        self.delta = delta
+        self.failure_probability = failure_probability
+        self._epsilons = EpsilonGrid(method.resolution, method.largest).values
+        self._log_wealth = np.zeros(len(self._epsilons))
+        self._guesses = np.zeros(len(self._epsilons), dtype=np.int64)
+        self._right = np.zeros(len(self._epsilons), dtype=np.int64)
+        self._rejected = 0
+        self._reach = math.inf
+        self._wagered = 0
+        self._trials = 0
+        self._path: list[tuple[int, float]] = []
+        self._last: Scores | None = None
+        self._waiting: list[Scores] = []
+        self._predictor: CoinPredictor | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The bound so far."""
+        return float(self._epsilons[self._rejected - 1]) if self._rejected else 0.0
+
+    def update(self, scores: Scores) -> float:
+        """Wager on further trials, in their order; returns the bound so far."""
+        scores.flips()
+        if self._last is not None and scores.design != self._last.design:
+            raise InvalidScores(f"the run began with {self._last.design}, these trials have {scores.design}")
+        self._last = scores
+        rest = scores if self._predictor else self._calibrate(scores)
+        if rest is not None and self._predictor is not None:
+            logits = self._predictor.predict(*rest.flips())
+            self._wager(logits, rest)
+        return self.epsilon
+
+    def _calibrate(self, scores: Scores) -> Scores | None:
+        """Wait until enough scores are seen; returns the trials that may be wagered on.
+
+        The trial that completes the calibration may be: its scores are output, its coins have not been used.
+        """
+        needed = math.ceil(CALIBRATION_SCORES / scores.canaries)
+        seen = sum(block.trials for block in self._waiting)
+        if seen + scores.trials < needed:
+            self._waiting.append(scores)
+            self._trials += scores.trials
+            return None
+        blocks = [*self._waiting, scores[: needed - seen]]
+        self._predictor = CoinPredictor(np.concatenate([block.flips()[0] for block in blocks]))
+        warm_up = blocks[:-1] if needed - seen == 1 else [*blocks[:-1], blocks[-1][:-1]]
+        for block in warm_up:  # learned from, nothing staked
+            self._predictor.predict(*block.flips())
+        self._trials = needed - 1
+        self._waiting = []
+        return scores[needed - seen - 1 :]
+
+    def _wager(self, logits: Floats, scores: Scores) -> None:
+        _, coins = scores.flips()
+        if not self._wagered:
+            self._wager_with(self._caps(scores.canaries, first=True), logits[:1], coins[:1])
+            logits, coins = logits[1:], coins[1:]
+        if len(logits):
+            self._wager_with(self._caps(scores.canaries, first=False), logits, coins)
+
+    def _caps(self, canaries: int, *, first: bool) -> tuple[Floats, Floats]:
+        """γ for each ε, and the log of what a trial with such caps costs."""
+        caps = self.method.cap_for(canaries, self.delta, first=first) * np.exp(-self._epsilons)
+        kinds = len(self.method.direction.parts) / 2
+        return caps, np.log1p(kinds * self.delta * canaries * caps)
+
+    def _wager_with(self, caps: tuple[Floats, Floats], logits: Floats, coins: NDArray[np.bool_]) -> None:
+        steps = np.empty((len(logits), 2), dtype=np.int64)
+        parts = self.method.direction.parts
+        self._rejected, self._reach, written = kernels().wager(
+            logits,
+            coins,
+            self._epsilons,
+            # With δ = 0 stakes need no cap.
+            caps[0] if self.delta else np.full_like(caps[0], np.inf),
+            caps[1],
+            math.log(1 / self.failure_probability),
+            Direction.FORWARD in parts,
+            Direction.BACKWARD in parts,
+            self._log_wealth,
+            self._guesses,
+            self._right,
+            self._rejected,
+            self._reach,
+            steps,
+        )
+        for trial, rejected in steps[:written]:
+            self._path.append((self._trials + int(trial) + 1, float(self._epsilons[rejected - 1])))
+        self._trials += len(logits)
+        self._wagered += len(logits)
+
+    def bound(self) -> EpsilonBound:
+        """The bound on all trials so far, with its path."""
+        if self._last is None:
+            raise InvalidScores("no trial was given yet; call update first")
+        at = max(self._rejected - 1, 0)
+        guesses, right = int(self._guesses[at]), int(self._right[at])
+        return self.method.report(
+            self._last,
+            self.epsilon,
+            trials=self._trials,
+            delta=self.delta,
+            failure_probability=self.failure_probability,
+            rates={
+                "guesses": guesses,
+                "right": right,
+                "log_wealth_at_epsilon": float(self._log_wealth[at]),
+            },
+            path=tuple(self._path),
+            assumptions=("coins are fair, independent and hidden from the mechanism",),
+        )

@@ -1,0 +1,31 @@
+"""Jeffreys: the binomial interval from the Beta(½, ½) posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.epsilon_bound import Guarantee
+from lidp.stats.binomial import Binomial, beta_quantile
+
+
+@dataclass(frozen=True)
+class Jeffreys(Binomial):
+    """Jeffreys limits of both rates, with 0 where no success and 1 where no failure was seen.
+
+    Guarantee: asymptotic; the coverage oscillates around the stated one.
+    """
+
+    name: ClassVar[str] = "jeffreys"
+    guarantee: ClassVar[Guarantee] = Guarantee.ASYMPTOTIC
+
+    def lower(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
+        limit = beta_quantile(histogram, failure_probability, successes=0.5, failures=0.5)
+        return np.where(histogram[:, 1] == 0, 0.0, limit)
+
+    def upper(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
+        limit = beta_quantile(histogram, 1 - failure_probability, successes=0.5, failures=0.5)
+        return np.where(histogram[:, 0] == 0, 1.0, limit)

@@ -1,0 +1,101 @@
+"""Joint beta (Zanella-Béguelin et al. 2023): a credible bound from the posterior of both error rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.claim import Direction
+from lidp.epsilon_bound import EpsilonBound, Guarantee
+from lidp.scores import Scores
+from lidp.stats.binomial import check_one_canary
+from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy
+from lidp.stats.two_rates import Arms, arms_of, pooled_scores, rate, tails
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_NODES = 96
+_LARGEST = 30.0
+
+
+@dataclass(frozen=True)
+class JointBeta(Method):
+    """The β-quantile of ε under independent Jeffreys posteriors of the inserted and the held-out rate.
+
+    One threshold serves both directions: the posterior of the larger of the two ε is used.
+
+    Guarantee: credible: a posterior probability under a prior, for comparison with the literature; *not* a bound that
+    fails with probability at most β.
+    """
+
+    threshold: ThresholdStrategy = SplitThreshold()
+    direction: Direction = Direction.BOTH
+
+    name: ClassVar[str] = "joint-beta"
+    guarantee: ClassVar[Guarantee] = Guarantee.CREDIBLE
+
+    def __post_init__(self) -> None:
+        check_direction(self)
+
+    def check(self, scores: Scores) -> None:
+        check_one_canary(self.name, scores)
+
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        delta, failure_probability = check_probabilities(delta, failure_probability)
+        self.check(scores)
+
+        def epsilons(arms: Arms, thresholds: Floats, share: float) -> Floats:
+            counted = tails(arms, thresholds, Direction.FORWARD)
+            return credible_epsilon(counted.high, counted.low, delta, share, self.direction)
+
+        def objective(some: Scores, thresholds: Floats) -> Floats:
+            return epsilons(arms_of(some), thresholds, failure_probability)
+
+        choice = self.threshold.choose(scores, pooled_scores, objective)
+        arms = arms_of(choice.scores)
+        found = epsilons(arms, choice.thresholds, failure_probability * choice.share)
+        best = int(np.argmax(found))
+        observed = tails(arms, choice.thresholds[[best]], Direction.FORWARD)
+        return self.report(
+            scores,
+            found[best],
+            delta=delta,
+            failure_probability=failure_probability,
+            thresholds={"forward": float(choice.thresholds[best])},
+            rates={"inserted": rate(observed.high)[0], "held_out": rate(observed.low)[0]},
+            assumptions=("trials are independent and alike", "Jeffreys priors on both rates"),
+        )
+
+
+def credible_epsilon(high: Ints, low: Ints, delta: float, level: float, direction: Direction) -> Floats:
+    """The ``level``-quantile of ε, per row of the (failures, successes) counts of inserted and held-out trials.
+
+    P(ε(p1, p0) ≤ e) = E over p0 of P(p1 ≤ the largest p1 compatible with e), by quadrature over quantiles of p0.
+    """
+    from scipy.special import betainc, betaincinv
+
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    held_out = betaincinv(low[:, [1]] + 0.5, low[:, [0]] + 0.5, (nodes + 1) / 2)
+    parts = direction.parts
+
+    def cumulative(epsilon: Floats) -> Floats:
+        e = np.exp(epsilon)[:, None]
+        largest = np.ones_like(held_out)
+        if Direction.FORWARD in parts:
+            largest = np.minimum(largest, e * held_out + delta)
+        if Direction.BACKWARD in parts:
+            largest = np.minimum(largest, 1 - (1 - held_out - delta) / e)
+        result: Floats = betainc(high[:, [1]] + 0.5, high[:, [0]] + 0.5, np.clip(largest, 0, 1)) @ weights / 2
+        return result
+
+    below, above = np.zeros(len(high)), np.full(len(high), _LARGEST)
+    for _ in range(48):
+        middle = (below + above) / 2
+        under = cumulative(middle) <= level
+        below, above = np.where(under, middle, below), np.where(under, above, middle)
+    return below

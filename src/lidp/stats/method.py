@@ -1,0 +1,89 @@
+"""What every method is: an immutable object that turns scores into an ``EpsilonBound``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar
+
+from lidp import checks
+from lidp.claim import Direction
+from lidp.epsilon_bound import EpsilonBound, Guarantee
+from lidp.errors import InvalidArgument
+from lidp.scores import Scores
+
+
+class Method(ABC):
+    """A way to bound ε from scores. Subclasses are frozen dataclasses; their fields are the method's parameters."""
+
+    name: ClassVar[str]
+    guarantee: ClassVar[Guarantee]
+    direction: Direction
+
+    @abstractmethod
+    def check(self, scores: Scores) -> None:
+        """Raise ``MethodNotApplicable`` with the reason if the method says nothing about these scores."""
+
+    @abstractmethod
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        """The bound, with the guarantee of the method."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as plain data, for the result."""
+        plain: dict[str, Any] = {}
+        for item in fields(self):  # type: ignore[arg-type]  # every concrete method is a dataclass
+            value = getattr(self, item.name)
+            if value is not None and item.name != "direction":
+                plain[item.name] = value if isinstance(value, (bool, int, float)) else str(value)
+        return plain
+
+    def report(
+        self,
+        scores: Scores,
+        epsilon: float,
+        *,
+        delta: float,
+        failure_probability: float,
+        trials: int | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        rates: Mapping[str, float] | None = None,
+        path: tuple[tuple[int, float], ...] = (),
+        assumptions: tuple[str, ...] = (),
+    ) -> EpsilonBound:
+        """Fill in all that the method and the scores already say about the bound.
+
+        ``trials`` is for runs that saw more trials than the ``scores`` at hand.
+        """
+        return EpsilonBound(
+            epsilon=max(0.0, float(epsilon)),
+            delta=delta,
+            failure_probability=failure_probability,
+            method=self.name,
+            guarantee=self.guarantee,
+            neighbours=scores.neighbours,
+            direction=self.direction,
+            trials=trials or scores.trials,
+            canaries=scores.canaries,
+            models=(trials or scores.trials) * scores.design.models_per_trial,
+            parameters=self.parameters,
+            thresholds={k: float(v) for k, v in (thresholds or {}).items()},
+            rates={k: float(v) for k, v in (rates or {}).items()},
+            path=path,
+            assumptions=assumptions,
+        )
+
+
+def check_direction(method: Method) -> None:
+    """Accept a direction by its name; to be called from ``__post_init__``."""
+    try:
+        object.__setattr__(method, "direction", Direction(method.direction))
+    except ValueError:
+        known = ", ".join(Direction)
+        raise InvalidArgument(f"direction must be one of {known}, got {method.direction!r}") from None
+
+
+def check_probabilities(delta: float, failure_probability: float) -> tuple[float, float]:
+    """The two numbers every bound needs, validated."""
+    return checks.delta(delta=delta), checks.probability(failure_probability=failure_probability)

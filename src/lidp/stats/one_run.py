@@ -1,0 +1,214 @@
+"""One run (Steinke, Nasr, Jagielski 2023): how many of r guesses about m coins were right.
+
+Several runs pool: they are one mechanism of nK coins, each of which touches one run only. Which coins are guessed may
+depend on all scores, never on coins, and for δ > 0 *how many* are guessed must be fixed beforehand: then the number of
+right guesses v has P[V ≥ v] ≤ P[B ≥ v] + 2mδ max_i P[v-i ≤ B < v]/i with B ~ Bin(r, e^ε/(1+e^ε)).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.claim import Direction
+from lidp.epsilon_bound import EpsilonBound, Guarantee
+from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.scores import Scores
+from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.thresholds import FixedThreshold, SplitThreshold, ThresholdStrategy, UnionThreshold, split_trials
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_COARSE_STEP = 0.05  # every ε up to the bound is checked on this grid before the bound is refined
+
+
+@dataclass(frozen=True)
+class RankGuesses:
+    """Guess on this fraction of the coins, those with the most extreme scores.
+
+    The fraction is fixed beforehand, so the number of guesses is too. For both directions half of the guesses are "in" for
+    the largest scores and half "out" for the smallest.
+    """
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", checks.positive(fraction=self.fraction))
+        if self.fraction > 1:
+            raise InvalidArgument(f"fraction must be at most 1, got {self.fraction}")
+
+    def __str__(self) -> str:
+        return f"rank:{self.fraction:g}"
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """The outcome of guessing: among ``coins`` coins, ``made`` guesses of which ``right`` were right."""
+
+    coins: int
+    made: int
+    right: int
+    lowest_in: float | None = None
+    highest_out: float | None = None
+
+
+@dataclass(frozen=True)
+class GuessCounting(Method):
+    """A bound from the number of right guesses. ``threshold`` says on which coins to guess:
+
+    - ``RankGuesses(f)``: on the fraction f with the most extreme scores;
+    - ``UnionThreshold(N)``: fractions 1, 1/2, 1/4, ... (N of them) at β/N each; the best counts;
+    - ``SplitThreshold(f)``: the best such fraction on the first f of the runs, used on the others;
+    - ``FixedThreshold(t)``: on every coin: "in" for scores ≥ t, "out" below.
+    """
+
+    threshold: ThresholdStrategy | RankGuesses = UnionThreshold(8)
+    direction: Direction = Direction.BOTH
+
+    def __post_init__(self) -> None:
+        check_direction(self)
+
+    @abstractmethod
+    def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
+        """The bound from the counts alone."""
+
+    def check(self, scores: Scores) -> None:
+        if not scores.has_coins:
+            raise MethodNotApplicable(
+                f"{self.name} needs independent fair coins, these scores have none: inserted and held-out canaries whose "
+                "numbers were fixed are not coin flips; use lifted-betting, wilson or bernstein"
+            )
+        if isinstance(self.threshold, FixedThreshold) and self.direction is not Direction.BOTH:
+            raise MethodNotApplicable(
+                f"{self.name} with a fixed threshold in one direction makes a random number of guesses, for which it is "
+                "not valid; use RankGuesses(fraction), or both directions"
+            )
+        if isinstance(self.threshold, UnionThreshold) and not isinstance(self.threshold.grid, int):
+            raise MethodNotApplicable(
+                f"{self.name} takes a union over numbers of guesses, not over given thresholds; use UnionThreshold(N)"
+            )
+
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        delta, failure_probability = check_probabilities(delta, failure_probability)
+        self.check(scores)
+        used, options, share = self._options(scores, delta, failure_probability)
+        epsilons = [self.epsilon(option, delta=delta, failure_probability=failure_probability * share) for option in options]
+        best = int(np.argmax(epsilons))
+        guesses = options[best]
+        thresholds = {"forward": guesses.lowest_in, "backward": guesses.highest_out}
+        return self.report(
+            scores,
+            epsilons[best],
+            delta=delta,
+            failure_probability=failure_probability,
+            thresholds={part: value for part, value in thresholds.items() if value is not None},
+            rates={"coins": used.trials * used.canaries, "guesses": guesses.made, "right": guesses.right},
+            assumptions=("coins are fair, independent and hidden from the mechanism", *self._family()),
+        )
+
+    def _family(self) -> tuple[str, ...]:
+        return ()
+
+    def _options(self, scores: Scores, delta: float, failure_probability: float) -> tuple[Scores, list[Guesses], float]:
+        """The trials to use, the guesses to try on them, and the share of the failure probability of each."""
+        match self.threshold:
+            case RankGuesses(fraction):
+                return scores, [self._guess(scores, fraction)], 1.0
+            case FixedThreshold(value):
+                values, coins = scores.flips()
+                right = int(((values >= value) == coins).sum())
+                return scores, [Guesses(coins.size, coins.size, right, value, value)], 1.0
+            case UnionThreshold(int(number)):
+                fractions = _halvings(number, scores)
+                return scores, [self._guess(scores, fraction) for fraction in fractions], 1.0 / len(fractions)
+            case SplitThreshold(fraction):
+                tuning, rest = split_trials(scores, fraction)
+                fractions = _halvings(24, tuning)
+                found = [
+                    self.epsilon(self._guess(tuning, f), delta=delta, failure_probability=failure_probability)
+                    for f in fractions
+                ]
+                return rest, [self._guess(rest, fractions[int(np.argmax(found))])], 1.0
+            case other:
+                raise MethodNotApplicable(f"{self.name} cannot guess by {other!r}; use RankGuesses(fraction)")
+
+    def _guess(self, scores: Scores, fraction: float) -> Guesses:
+        values, coins = (array.ravel() for array in scores.flips())
+        order = np.argsort(values, kind="stable")
+        made = max(1, round(fraction * len(order)))
+        n_in = made if self.direction is Direction.FORWARD else 0 if self.direction is Direction.BACKWARD else (made + 1) // 2
+        n_out = made - n_in
+        guessed_in, guessed_out = order[len(order) - n_in :], order[:n_out]
+        return Guesses(
+            coins=len(order),
+            made=made,
+            right=int(coins[guessed_in].sum() + (~coins[guessed_out]).sum()),
+            lowest_in=float(values[guessed_in[0]]) if n_in else None,
+            highest_out=float(values[guessed_out[-1]]) if n_out else None,
+        )
+
+
+def _halvings(number: int, scores: Scores) -> list[float]:
+    """1, 1/2, 1/4, ...: at most ``number`` fractions, down to one guess."""
+    coins = scores.trials * scores.canaries
+    return [0.5**i for i in range(min(number, coins.bit_length()))]
+
+
+@dataclass(frozen=True)
+class OneRun(GuessCounting):
+    """The bound of Steinke, Nasr and Jagielski, for one run or several pooled ones.
+
+    Guarantee: finite-sample, for fair, independent coins, and a number of guesses fixed beforehand.
+    """
+
+    name: ClassVar[str] = "one-run"
+    guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+
+    def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
+        def rejected(epsilon: float) -> bool:
+            return one_run_p_value(guesses, epsilon, delta) < failure_probability
+
+        return last_rejected(rejected)
+
+
+def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
+    """The probability, under (ε, δ)-DP at worst, of at least as many right guesses."""
+    from scipy.special import bdtrc, gammaln
+
+    made, right = guesses.made, guesses.right
+    if right == 0:
+        return 1.0
+    q = 1 / (1 + math.exp(-epsilon))
+    tail = float(bdtrc(right - 1, made, q))
+    if delta == 0:
+        return tail
+    below = np.arange(right - 1, -1, -1)
+    log_pmf = gammaln(made + 1) - gammaln(below + 1) - gammaln(made - below + 1)
+    log_pmf = log_pmf + below * math.log(q) - (made - below) * math.log1p(math.exp(epsilon))
+    excess = float(np.max(np.cumsum(np.exp(log_pmf)) / np.arange(1, right + 1)))
+    return min(1.0, tail + 2 * guesses.coins * delta * excess)
+
+
+def last_rejected(rejected: Callable[[float], bool], largest: float = 50.0) -> float:
+    """The largest value up to which every value is rejected: a coarse scan from 0, then bisection.
+
+    Scanning from 0 rather than from above makes no use of monotonicity beyond one coarse step.
+    """
+    if not rejected(0.0):
+        return 0.0
+    low = 0.0
+    while low < largest and rejected(low + _COARSE_STEP):
+        low += _COARSE_STEP
+    high = low + _COARSE_STEP
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low

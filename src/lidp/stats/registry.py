@@ -1,0 +1,88 @@
+"""All methods by name, and the one verb over them: :func:`bound`."""
+
+from __future__ import annotations
+
+from lidp.epsilon_bound import EpsilonBound
+from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.scores import Scores
+from lidp.stats.bernstein import Bernstein
+from lidp.stats.clopper_pearson import ClopperPearson
+from lidp.stats.coin_wager import CoinWager
+from lidp.stats.gaussian_dp import GaussianDP
+from lidp.stats.jeffreys import Jeffreys
+from lidp.stats.joint_beta import JointBeta
+from lidp.stats.lifted_betting import LiftedBetting
+from lidp.stats.method import Method
+from lidp.stats.one_run import OneRun
+from lidp.stats.one_run_fdp import OneRunFDP
+from lidp.stats.wilson import Wilson
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        LiftedBetting,
+        CoinWager,
+        Wilson,
+        Bernstein,
+        ClopperPearson,
+        Jeffreys,
+        OneRun,
+        OneRunFDP,
+        GaussianDP,
+        JointBeta,
+    )
+}
+
+
+def method_named(name: str) -> type[Method]:
+    """The method class of that name."""
+    try:
+        return METHODS[name]
+    except KeyError:
+        raise InvalidArgument(f"unknown method {name!r}; the methods are {', '.join(METHODS)}") from None
+
+
+def default_method(scores: Scores) -> Method:
+    """The strongest method that is valid for any number of trials: coin wager or lifted betting, by the design."""
+    return CoinWager() if scores.has_coins else LiftedBetting()
+
+
+def applicable(scores: Scores) -> dict[str, Method | str]:
+    """For each method's name, the method with default parameters, or the reason why it does not apply."""
+    found: dict[str, Method | str] = {}
+    for name, kind in METHODS.items():
+        method = kind()
+        try:
+            method.check(scores)
+        except MethodNotApplicable as reason:
+            found[name] = str(reason)
+        else:
+            found[name] = method
+    return found
+
+
+def bound(
+    scores: Scores, method: Method | str | None = None, *, delta: float, failure_probability: float = 0.05
+) -> EpsilonBound:
+    """A lower bound on ε from scores.
+
+    Args:
+        scores: what the trials handed on.
+        method: a method such as ``CoinWager()`` or ``Wilson(order=2)``, or a method's name. By default coin wager for
+            coin-flip scores and lifted betting for the others. Choose before looking at results: the best of several
+            methods, picked afterwards, is not a valid bound.
+        delta: the δ at which ε is bounded.
+        failure_probability: β, the probability with which the bound may exceed the true ε.
+
+    Raises:
+        MethodNotApplicable: if the method's guarantee does not extend to these scores.
+    """
+    if not isinstance(scores, Scores):
+        raise InvalidArgument(f"scores must be a lidp.Scores, got {type(scores).__name__}; build one from your arrays")
+    if method is None:
+        method = default_method(scores)
+    elif isinstance(method, str):
+        method = method_named(method)()
+    elif not isinstance(method, Method):
+        raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
+    return method.bound(scores, delta=delta, failure_probability=failure_probability)

@@ -1,0 +1,172 @@
+"""Where to put the threshold, without cheating.
+
+Taking the largest bound over many thresholds on the scores that are then reported is not a bound: its false-alarm
+rate was measured at several times the stated one. So there is no such strategy here. What is valid: a threshold
+fixed beforehand, one tuned on *other trials* (never on other canaries of the same trials, which are dependent), or
+several thresholds that share the failure probability.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.scores import Scores
+
+Floats = NDArray[np.float64]
+
+
+class Candidates(ABC):
+    """Which thresholds a tuning step tries."""
+
+    @abstractmethod
+    def __call__(self, scores: Floats) -> Floats:
+        """Sorted candidate thresholds, from scores that the bound will not use."""
+
+
+@dataclass(frozen=True)
+class TailQuantiles(Candidates):
+    """Quantiles of the scores, denser towards both tails, where the informative thresholds are."""
+
+    count: int = 500
+
+    def __post_init__(self) -> None:
+        checks.count(count=self.count)
+
+    def __call__(self, scores: Floats) -> Floats:
+        ordered = np.sort(scores, axis=None)
+        reach = math.log(max(2 * len(ordered), 4))
+        levels = 1 / (1 + np.exp(-np.linspace(-reach, reach, self.count)))
+        places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
+        return np.unique(ordered[places])
+
+    def __str__(self) -> str:
+        return f"{self.count} tail quantiles"
+
+
+@dataclass(frozen=True)
+class CentralGrid(Candidates):
+    """The paper's candidates: equally spaced values between two quantiles of the scores."""
+
+    count: int = 500
+    low: float = 0.1
+    high: float = 0.9
+
+    def __post_init__(self) -> None:
+        checks.count(count=self.count)
+        if not 0 <= self.low < self.high <= 1:
+            raise InvalidArgument(f"low and high must satisfy 0 <= low < high <= 1, got {self.low} and {self.high}")
+
+    def __call__(self, scores: Floats) -> Floats:
+        low, high = np.quantile(scores, (self.low, self.high))
+        return np.unique(np.linspace(low, high, self.count))
+
+    def __str__(self) -> str:
+        return f"{self.count} values between quantiles {self.low:g} and {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a strategy decided: these thresholds, each at ``share`` of the failure probability, on these trials."""
+
+    thresholds: Floats
+    scores: Scores
+    share: float
+
+
+Objective = Callable[[Scores, Floats], Floats]
+"""The bound that the method would report on given scores at each of the given thresholds."""
+
+
+class ThresholdStrategy(ABC):
+    """How a method comes by its thresholds."""
+
+    @abstractmethod
+    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+        """Decide on thresholds; ``pooled`` gives the score values, ``objective`` the bounds, of some trials."""
+
+
+@dataclass(frozen=True)
+class FixedThreshold(ThresholdStrategy):
+    """A threshold that was fixed before the scores were seen."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", checks.finite(threshold=self.value))
+
+    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+        return Choice(np.array([self.value]), scores, 1.0)
+
+    def __str__(self) -> str:
+        return f"fixed:{self.value:g}"
+
+
+@dataclass(frozen=True)
+class SplitThreshold(ThresholdStrategy):
+    """Tune on the first ``fraction`` of the trials, bound on the others. Splits by trial, never by canary."""
+
+    fraction: float = 0.5
+    candidates: Candidates = field(default_factory=TailQuantiles)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", checks.probability(fraction=self.fraction))
+
+    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+        tuning, rest = split_trials(scores, self.fraction)
+        grid = self.candidates(pooled(tuning))
+        return Choice(grid[[int(np.argmax(objective(tuning, grid)))]], rest, 1.0)
+
+    def __str__(self) -> str:
+        return f"split:{self.fraction:g} over {self.candidates}"
+
+
+@dataclass(frozen=True)
+class UnionThreshold(ThresholdStrategy):
+    """Several thresholds at once, each at its share of the failure probability; the best one counts.
+
+    ``grid`` is a sequence of thresholds fixed beforehand, or a number N: then N quantiles are taken from the first
+    ``pilot`` fraction of the trials, which the bound does not use. (A grid taken from the scores that are bounded
+    would not be fixed beforehand.)
+    """
+
+    grid: tuple[float, ...] | int = 16
+    pilot: float = 0.1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.grid, (int, np.integer)):
+            object.__setattr__(self, "grid", checks.count(grid=self.grid))
+        else:
+            grid = tuple(checks.finite(threshold=value) for value in self.grid)
+            if not grid:
+                raise InvalidArgument("grid must hold at least one threshold, got none")
+            object.__setattr__(self, "grid", tuple(sorted(set(grid))))
+        object.__setattr__(self, "pilot", checks.probability(pilot=self.pilot))
+
+    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+        if isinstance(self.grid, tuple):
+            return Choice(np.array(self.grid), scores, 1.0 / len(self.grid))
+        tuning, rest = split_trials(scores, self.pilot)
+        grid = TailQuantiles(self.grid)(pooled(tuning))
+        return Choice(grid, rest, 1.0 / len(grid))
+
+    def __str__(self) -> str:
+        return f"union:{self.grid if isinstance(self.grid, int) else len(self.grid)}"
+
+
+def split_trials(scores: Scores, fraction: float) -> tuple[Scores, Scores]:
+    """The first ``fraction`` of the trials and the others, each at least one."""
+    if scores.trials < 2:
+        raise MethodNotApplicable(
+            f"a split by trial needs at least 2 trials, there is {scores.trials}; "
+            "fix the threshold beforehand (FixedThreshold), as canaries of one trial are not independent"
+        )
+    cut = min(max(round(scores.trials * fraction), 1), scores.trials - 1)
+    return scores[:cut], scores[cut:]

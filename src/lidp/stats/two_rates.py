@@ -1,0 +1,170 @@
+"""From limits on two rates to a bound on ε: what Wilson, Bernstein, Clopper-Pearson and Jeffreys share.
+
+Forward, the rejection set is {score ≥ τ}: ε ≥ log((p1 - δ) / p0) with p1 the inserted and p0 the held-out rate.
+Backward it is {score < τ} with the arms swapped. Each direction gets an equal part of the failure probability and its
+own threshold, and spends half of it on the lower limit of one rate and half on the upper limit of the other.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.claim import Direction
+from lidp.epsilon_bound import EpsilonBound
+from lidp.errors import MethodNotApplicable
+from lidp.scores import Scores
+from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.thresholds import Choice, SplitThreshold, ThresholdStrategy
+from lidp.stats.xbern import tail_histogram
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Arms(NamedTuple):
+    """Inserted and held-out scores, possibly of different numbers of trials."""
+
+    inserted: Floats
+    held_out: Floats
+
+
+def arms_of(scores: Scores) -> Arms:
+    """The two samples to compare: the arms, or for one coin a trial the two kinds of trial.
+
+    With one canary a trial, the coins split the trials into two independent samples; given the coins, each is an
+    ordinary sample of its arm.
+    """
+    if not scores.has_coins:
+        return Arms(*scores.arms())
+    values, coins = scores.flips()
+    return Arms(values[coins].reshape(-1, 1), values[~coins].reshape(-1, 1))
+
+
+def pooled_scores(scores: Scores) -> Floats:
+    """All score values of some trials, for candidate thresholds."""
+    arms = arms_of(scores)
+    return np.concatenate([arms.inserted.ravel(), arms.held_out.ravel()])
+
+
+class Tails(NamedTuple):
+    """Histograms of "how many scores of a trial are in the rejection set", per threshold, of both arms."""
+
+    high: Ints
+    """of the arm in which the rejection set should be likely"""
+    low: Ints
+    """of the arm in which it should be unlikely"""
+
+
+def tails(arms: Arms, thresholds: Floats, direction: Direction) -> Tails:
+    """Count the rejection set of each threshold in both arms."""
+    if direction is Direction.FORWARD:
+        return Tails(tail_histogram(arms.inserted, thresholds), tail_histogram(arms.held_out, thresholds))
+    # {score < τ} is {-score > -τ}; thresholds must stay sorted, so the histograms come out in reverse order.
+    mirrored = -thresholds[::-1]
+    high = tail_histogram(-arms.held_out, mirrored, strict=True)[::-1]
+    low = tail_histogram(-arms.inserted, mirrored, strict=True)[::-1]
+    return Tails(high, low)
+
+
+def rate(histogram: Ints) -> Floats:
+    """The fraction of scores in the rejection set, per threshold."""
+    canaries = histogram.shape[1] - 1
+    result: Floats = histogram @ np.arange(canaries + 1) / (histogram[0].sum() * canaries)
+    return result
+
+
+def epsilon_of_rates(high: Floats, low: Floats, delta: float) -> Floats:
+    """log((high - δ) / low), 0 where that is negative; a low rate of exactly 0 cannot come out of an upper limit."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(high - delta > low, np.log((high - delta) / low), 0.0)
+
+
+@dataclass(frozen=True)
+class TwoRates(Method):
+    """A bound through one-sided confidence limits of the two rates."""
+
+    threshold: ThresholdStrategy = field(default=SplitThreshold(), kw_only=True)
+    direction: Direction = field(default=Direction.BOTH, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_direction(self)
+
+    @abstractmethod
+    def lower(self, histogram: Ints, failure_probability: float) -> Floats:
+        """Lower confidence limit of the rate, per threshold."""
+
+    @abstractmethod
+    def upper(self, histogram: Ints, failure_probability: float) -> Floats:
+        """Upper confidence limit of the rate, per threshold."""
+
+    def check(self, scores: Scores) -> None:
+        if scores.has_coins and scores.canaries > 1:
+            raise MethodNotApplicable(
+                f"{self.name} on coin-flip scores needs 1 canary a trial, there are {scores.canaries}: how many are "
+                "inserted varies and they are dependent; use coin-wager or one-run"
+            )
+
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        delta, failure_probability = check_probabilities(delta, failure_probability)
+        self.check(scores)
+        share = failure_probability / len(self.direction.parts)
+        epsilon = 0.0
+        thresholds: dict[str, float] = {}
+        rates: dict[str, float] = {}
+        for part in self.direction.parts:
+            choice = self._choose(scores, part, delta, share)
+            found = self._limits(arms_of(choice.scores), choice.thresholds, part, share * choice.share)
+            epsilons = epsilon_of_rates(found.high_lower, found.low_upper, delta)
+            best = int(np.argmax(epsilons))
+            epsilon = max(epsilon, float(epsilons[best]))
+            thresholds[part] = float(choice.thresholds[best])
+            likely, unlikely = ("inserted", "held_out") if part is Direction.FORWARD else ("held_out", "inserted")
+            rates[f"{part}_{likely}"] = found.high[best]
+            rates[f"{part}_{likely}_lower"] = found.high_lower[best]
+            rates[f"{part}_{unlikely}"] = found.low[best]
+            rates[f"{part}_{unlikely}_upper"] = found.low_upper[best]
+        return self.report(
+            scores,
+            epsilon,
+            delta=delta,
+            failure_probability=failure_probability,
+            thresholds=thresholds,
+            rates=rates,
+            assumptions=("trials are independent and alike",),
+        )
+
+    def _choose(self, scores: Scores, part: Direction, delta: float, share: float) -> Choice:
+        def objective(some: Scores, candidates: Floats) -> Floats:
+            arms = arms_of(some)
+            if not len(arms.inserted) or not len(arms.held_out):
+                return np.zeros(len(candidates))
+            found = self._limits(arms, candidates, part, share)
+            return epsilon_of_rates(found.high_lower, found.low_upper, delta)
+
+        return self.threshold.choose(scores, pooled_scores, objective)
+
+    def _limits(self, arms: Arms, thresholds: Floats, part: Direction, share: float) -> Limits:
+        if not len(arms.inserted) or not len(arms.held_out):
+            ones = np.ones(len(thresholds))
+            return Limits(0 * ones, 0 * ones, ones, ones)
+        counted = tails(arms, thresholds, part)
+        return Limits(
+            rate(counted.high),
+            self.lower(counted.high, share / 2),
+            rate(counted.low),
+            self.upper(counted.low, share / 2),
+        )
+
+
+class Limits(NamedTuple):
+    """Observed rates and their one-sided limits, per threshold."""
+
+    high: Floats
+    high_lower: Floats
+    low: Floats
+    low_upper: Floats

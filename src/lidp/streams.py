@@ -1,0 +1,34 @@
+"""Random streams: one per (audit seed, trial, arm, purpose), whatever runs where and in which order.
+
+Coins, canaries and the mechanism's noise never share a stream. Two generators with one seed are the *same* generator:
+a mechanism that draws from the stream that flipped its coins could be refuted whatever its privacy.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from lidp.errors import InvalidArgument
+
+
+class Purpose(IntEnum):
+    """What a stream is for."""
+
+    COINS = 0
+    CANARIES = 1
+    HELD_OUT = 2
+    NOISE = 3
+
+
+def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:
+    """The generator for one purpose in one arm of one trial."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(trial, arm, purpose))))
+
+
+def check_seed(seed: object) -> int:
+    """A seed is a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidArgument(f"seed must be a whole number of at least 0, got {seed!r}")
+    return int(seed)
