@@ -54,7 +54,9 @@ def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
             layout = next((names_ for names_ in _LAYOUTS if names_ <= names), None)
             if layout is None:
                 found = ", ".join(sorted(names)) or "nothing"
-                raise InvalidScores(f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}")
+                raise InvalidScores(
+                    f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}"
+                )
             arrays = {name: file[name] for name in layout}
     except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
         if isinstance(error, InvalidScores):
@@ -117,8 +119,8 @@ def _rectangle(path: Path, groups: Groups, name: str) -> list[list[float]]:
     for trial, row in zip(sorted(groups), rows, strict=True):
         if len(row) != len(rows[0]):
             raise InvalidScores(
-                f"{path}: trial {trial} has {len(row)} {name.replace('_', '-')} canaries, the first trial has {len(rows[0])}; "
-                "every trial needs the same number"
+                f"{path}: trial {trial} has {len(row)} {name.replace('_', '-')} canaries, the first trial has "
+                f"{len(rows[0])}; every trial needs the same number"
             )
     return rows
 

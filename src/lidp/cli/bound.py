@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -25,6 +26,8 @@ or .csv with the columns trial, score, and arm (inserted or held_out) or coin (0
 
 Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-betting for arms.
 """
+
+Member = TypeVar("Member", bound=StrEnum)
 
 PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
 
@@ -83,7 +86,7 @@ def command(
     return 1 if refuted else 0
 
 
-def _member(kind: type[Any], name: str, value: str) -> Any:
+def _member(kind: type[Member], name: str, value: str) -> Member:
     try:
         return kind(value)
     except ValueError:

@@ -39,5 +39,7 @@ def gaussian(
     scores = simulate_gaussian(layouts[design], trials=trials, sigma=sigma, dimension=dimension, seed=seed)
     truth = gaussian_epsilon(1 / sigma, delta)
     write_scores(scores, out)
-    typer.echo(f"wrote {out}: {scores.trials:,} trials x {scores.canaries:,} canaries, true ε = {truth:.3g} at δ = {delta:g}")
+    typer.echo(
+        f"wrote {out}: {scores.trials:,} trials x {scores.canaries:,} canaries, true ε = {truth:.3g} at δ = {delta:g}"
+    )
     return 0

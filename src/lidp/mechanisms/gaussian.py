@@ -47,9 +47,7 @@ def _coin_flip_trial(design: CoinFlip, sigma: float, dimension: int, seed: int, 
     return canaries @ (coins @ canaries + sigma * noise), coins
 
 
-def _leave_one_out_trial(
-    design: LeaveOneOut, sigma: float, dimension: int, seed: int, trial: int
-) -> tuple[Floats, Floats]:
+def _leave_one_out_trial(design: LeaveOneOut, sigma: float, dimension: int, seed: int, trial: int) -> tuple[Floats, Floats]:
     canaries = _unit_vectors(design.canaries, dimension, stream(seed, trial=trial, purpose=Purpose.CANARIES))
     noise = stream(seed, trial=trial, arm=1, purpose=Purpose.NOISE).standard_normal(canaries.shape[1])
     inserted = canaries @ (canaries.sum(axis=0) + sigma * noise)
@@ -70,7 +68,8 @@ def _unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> Float
     vectors = np.tril(rng.standard_normal((count, rank)))
     diagonal = np.arange(rank)
     vectors[diagonal, diagonal] = np.sqrt(rng.chisquare(dimension - diagonal))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def _chi_square(rng: np.random.Generator, degrees: int, size: int = 1) -> Floats:

@@ -45,7 +45,9 @@ class Bernstein(OrderedRates):
         steps: dict[int, StepOverride] | None = None
         if self.as_printed and order > 1:
             steps = {1: _printed_first_step(canaries, spread, slack, upper=upper)}
-        return mean_limit(histogram_moments(histogram, order), canaries, spread=spread, slack=slack, upper=upper, steps=steps)
+        return mean_limit(
+            histogram_moments(histogram, order), canaries, spread=spread, slack=slack, upper=upper, steps=steps
+        )
 
 
 def _printed_first_step(canaries: int, spread: float, slack: float, *, upper: bool) -> StepOverride:

@@ -49,9 +49,7 @@ class CoinPredictor:
         features = np.clip((flat - self.centre) / self.scale, -_LARGEST, _LARGEST)
         bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
         logits = np.empty(len(flat))
-        kernels().predict(
-            features, bins, coins.ravel(), self.weights, self.covariances, self.counts, self.trust, logits
-        )
+        kernels().predict(features, bins, coins.ravel(), self.weights, self.covariances, self.counts, self.trust, logits)
         return logits.reshape(scores.shape)
 
 
@@ -60,5 +58,3 @@ def kernels() -> Any:
     from lidp.stats import _kernels
 
     return _kernels
-
-

@@ -101,4 +101,5 @@ def _mu(false_positive: Floats, false_negative: Floats) -> Floats:
     useful = false_positive + false_negative < 1
     safe_positive = np.where(useful, false_positive, 0.5)
     safe_negative = np.where(useful, false_negative, 0.5)
-    return np.maximum(-ndtri(safe_positive) - ndtri(safe_negative), 0.0)
+    mus: Floats = np.maximum(-ndtri(safe_positive) - ndtri(safe_negative), 0.0)
+    return mus

@@ -100,7 +100,9 @@ class GuessCounting(Method):
         delta, failure_probability = check_probabilities(delta, failure_probability)
         self.check(scores)
         used, options, share = self._options(scores, delta, failure_probability)
-        epsilons = [self.epsilon(option, delta=delta, failure_probability=failure_probability * share) for option in options]
+        epsilons = [
+            self.epsilon(option, delta=delta, failure_probability=failure_probability * share) for option in options
+        ]
         best = int(np.argmax(epsilons))
         guesses = options[best]
         thresholds = {"forward": guesses.lowest_in, "backward": guesses.highest_out}
@@ -141,10 +143,12 @@ class GuessCounting(Method):
                 raise MethodNotApplicable(f"{self.name} cannot guess by {other!r}; use RankGuesses(fraction)")
 
     def _guess(self, scores: Scores, fraction: float) -> Guesses:
-        values, coins = (array.ravel() for array in scores.flips())
+        values, coins = scores.flips()[0].ravel(), scores.flips()[1].ravel()
         order = np.argsort(values, kind="stable")
         made = max(1, round(fraction * len(order)))
-        n_in = made if self.direction is Direction.FORWARD else 0 if self.direction is Direction.BACKWARD else (made + 1) // 2
+        n_in = (
+            made if self.direction is Direction.FORWARD else 0 if self.direction is Direction.BACKWARD else (made + 1) // 2
+        )
         n_out = made - n_in
         guessed_in, guessed_out = order[len(order) - n_in :], order[:n_out]
         return Guesses(

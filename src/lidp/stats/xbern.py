@@ -23,9 +23,7 @@ Ints = NDArray[np.int64]
 def moment_table(canaries: int, order: int) -> Floats:
     """m_l for l = 1..order (rows) when c = 0..canaries indicators are 1 (columns), by the recurrence."""
     if order > canaries:
-        raise MethodNotApplicable(
-            f"order {order} needs at least {order} canaries a trial, there are {canaries}; use an order of at most {canaries}"
-        )
+        raise MethodNotApplicable(f"moment {order} needs at least {order} canaries a trial, there are {canaries}")
     ones = np.arange(canaries + 1, dtype=np.float64)
     table = np.empty((order, canaries + 1))
     table[0] = ones / canaries
@@ -41,7 +39,8 @@ def moments(indicators: ArrayLike, order: int) -> Floats:
     if ones.ndim != 2 or ones.size == 0 or not np.isin(ones, (0, 1)).all():
         raise InvalidArgument(f"indicators must be a non-empty (trials, canaries) array of 0 and 1, got shape {ones.shape}")
     counts = ones.astype(np.int64).sum(axis=1)
-    return moment_table(ones.shape[1], order)[:, counts].mean(axis=1)
+    result: Floats = moment_table(ones.shape[1], order)[:, counts].mean(axis=1)
+    return result
 
 
 def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) -> Ints:
@@ -148,8 +147,6 @@ def mean_limit(
             limits[level] = variance_limit(shifted, 1.0, 0.0, spread, upper=side)
         else:
             own, *rest = variance_coefficients(canaries, level)
-            constant = sum(
-                (weight * limits[level + 1 + i] for i, weight in enumerate(rest)), start=np.zeros_like(mean)
-            )
+            constant = sum((weight * limits[level + 1 + i] for i, weight in enumerate(rest)), start=np.zeros_like(mean))
             limits[level] = variance_limit(shifted, float(own), constant, spread, upper=side)
     return limits[1]

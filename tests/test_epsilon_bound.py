@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from lidp import Claim, Direction, EpsilonBound, Guarantee, InvalidArgument, Neighbours
+
+
+def make(**changes):
+    values = {
+        "epsilon": 0.1 + 0.2,
+        "delta": 1e-5,
+        "failure_probability": 0.05,
+        "method": "coin-wager",
+        "guarantee": Guarantee.FINITE_SAMPLE,
+        "neighbours": Neighbours.ADD_REMOVE,
+        "direction": Direction.BOTH,
+        "trials": 256,
+        "canaries": 64,
+        "models": 256,
+        "parameters": {"resolution": 0.01},
+        "thresholds": {"forward": 1 / 3},
+        "rates": {"right": 5.0},
+        "path": ((3, 0.1), (7, 0.1 + 0.2)),
+        "assumptions": ("coins are fair",),
+    }
+    return EpsilonBound(**{**values, **changes})
+
+
+def test_json_and_back_without_loss():
+    bound = make()
+    assert EpsilonBound.from_json(bound.to_json()) == bound
+    assert json.loads(bound.to_json())["epsilon"] == bound.epsilon
+
+
+@pytest.mark.parametrize("text", ['{"epsilon": 1}', '{"colour": 3}'])
+def test_json_of_something_else(text):
+    with pytest.raises(InvalidArgument, match="not an epsilon bound"):
+        EpsilonBound.from_json(text)
+
+
+def test_str_shows_all_that_matters():
+    text = str(make())
+    for part in ("ε ≥ 0.3", "δ = 1e-05", "0.05", "coin-wager", "finite-sample", "add-remove", "256", "64", "coins are fair"):
+        assert part in text
+    assert "credibility 0.95" in str(make(guarantee=Guarantee.CREDIBLE))
+
+
+def test_the_path_can_be_read_at_any_trial():
+    bound = make()
+    assert [bound.epsilon_after(n) for n in (2, 3, 6, 7, 100)] == [0.0, 0.1, 0.1, 0.1 + 0.2, 0.1 + 0.2]
+
+
+def test_refutes():
+    bound = make(epsilon=1.5)
+    assert bound.refutes(Claim(1.0, 1e-5))
+    assert bound.refutes(Claim(1.0, 1e-6)), "a smaller δ is a stronger claim"
+    assert not bound.refutes(Claim(1.5, 1e-5))
+    with pytest.raises(InvalidArgument, match="compute it again with delta=0.001"):
+        bound.refutes(Claim(1.0, 1e-3))
+    with pytest.raises(InvalidArgument, match="replace-one"):
+        bound.refutes(Claim(1.0, 1e-5, Neighbours.REPLACE_ONE))
+
+
+@pytest.mark.parametrize("change", [{"epsilon": -1}, {"delta": 1}, {"failure_probability": 0}])
+def test_impossible_bounds(change):
+    with pytest.raises(InvalidArgument):
+        make(**change)

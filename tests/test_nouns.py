@@ -1,0 +1,39 @@
+import pytest
+
+from lidp import Claim, CoinFlip, Direction, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
+
+
+def test_claim_reads_well():
+    assert str(Claim(2, 1e-5)) == "(2, 1e-05)-DP under add-remove neighbours"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "names"),
+    [(-1, 0, "epsilon"), (float("nan"), 0, "epsilon"), (float("inf"), 0, "epsilon"), (1, 1, "delta"), (1, -0.1, "delta")],
+)
+def test_claim_refuses_what_means_nothing(epsilon, delta, names):
+    with pytest.raises(InvalidArgument, match=names):
+        Claim(epsilon, delta)
+
+
+def test_a_claim_must_be_of_numbers():
+    with pytest.raises(InvalidArgument, match="'two'"):
+        Claim("two")  # type: ignore[arg-type]
+
+
+def test_designs_say_what_they_cost_and_what_they_are_about():
+    assert (LeaveOneOut(8, 4).models_per_trial, LeaveOneOut(8, 4).neighbours) == (2, Neighbours.ADD_REMOVE)
+    assert (ReplaceOne(8, 4).models_per_trial, ReplaceOne(8, 4).neighbours) == (1, Neighbours.REPLACE_ONE)
+    assert (CoinFlip(8).models_per_trial, CoinFlip(8).neighbours) == (1, Neighbours.ADD_REMOVE)
+    assert CoinFlip(8, "replace-one").neighbours is Neighbours.REPLACE_ONE
+
+
+@pytest.mark.parametrize("make", [lambda: LeaveOneOut(0, 1), lambda: LeaveOneOut(1, 0), lambda: CoinFlip(1.5)])
+def test_designs_refuse_counts_that_are_not(make):
+    with pytest.raises(InvalidArgument, match="whole number"):
+        make()
+
+
+def test_both_is_forward_and_backward():
+    assert Direction.BOTH.parts == (Direction.FORWARD, Direction.BACKWARD)
+    assert Direction.FORWARD.parts == (Direction.FORWARD,)

@@ -1,0 +1,44 @@
+"""The package as a whole: what importing it costs, and what it offers."""
+
+import subprocess
+import sys
+
+import lidp
+
+HEAVY = ("torch", "matplotlib", "pandas", "numba", "ray", "scipy.stats", "scipy", "typer", "rich")
+
+
+def test_import_is_light():
+    code = f"import sys, lidp; print([m for m in {HEAVY!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_import_adds_less_than_the_rest_of_the_budget_to_numpy():
+    # The budget is 0.3 s in all. A shared machine makes single timings noisy, so the best of five counts.
+    code = "import time; t = time.perf_counter(); import lidp; print(time.perf_counter() - t)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(times) < 0.3
+
+
+def test_all_names_exist_and_are_sorted():
+    assert all(hasattr(lidp, name) for name in lidp.__all__)
+    assert len(set(lidp.__all__)) == len(lidp.__all__)
+
+
+def test_public_names_are_declared():
+    import types
+
+    public = {
+        name
+        for name, value in vars(lidp).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert public <= set(lidp.__all__)
+
+
+def test_the_plain_maximum_does_not_exist():
+    assert not [name for name in lidp.__all__ if "max" in name.lower() or "best" in name.lower()]
