@@ -14,8 +14,11 @@ Draw = Callable[[np.random.Generator], Scores]
 
 
 def randomized_response(trials: int, canaries: int, epsilon: float, delta: float = 0.0, whole_run: bool = False) -> Draw:
-    """Coin-flip scores of randomized response, which is exactly (ε, δ)-DP: each score is the coin, or its opposite with
-    probability 1/(1+e^ε); with probability δ the coin (or the whole run) is revealed for certain."""
+    """Coin-flip scores of randomized response, which is exactly (ε, δ)-DP.
+
+    Each score is the coin, or its opposite with probability 1/(1+e^ε); with probability δ the coin, or the whole run, is
+    revealed for certain.
+    """
     lie = 1 / (1 + math.exp(epsilon))
 
     def draw(rng: np.random.Generator) -> Scores:

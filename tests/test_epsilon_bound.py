@@ -40,7 +40,17 @@ def test_json_of_something_else(text):
 
 def test_str_shows_all_that_matters():
     text = str(make())
-    for part in ("ε ≥ 0.3", "δ = 1e-05", "0.05", "coin-wager", "finite-sample", "add-remove", "256", "64", "coins are fair"):
+    for part in (
+        "ε ≥ 0.3",
+        "δ = 1e-05",
+        "0.05",
+        "coin-wager",
+        "finite-sample",
+        "add-remove",
+        "256",
+        "64",
+        "coins are fair",
+    ):
         assert part in text
     assert "credibility 0.95" in str(make(guarantee=Guarantee.CREDIBLE))
 

@@ -33,9 +33,7 @@ def test_public_names_are_declared():
     import types
 
     public = {
-        name
-        for name, value in vars(lidp).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        name for name, value in vars(lidp).items() if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
     assert public <= set(lidp.__all__)
 

@@ -60,4 +60,6 @@ def test_gaussian_dp_equals_jax_privacy(auditing, seed):
     ours = GaussianDP(threshold=UnionThreshold(thresholds)).bound(scores, delta=1e-5, failure_probability=0.05)
     assert ours.epsilon == pytest.approx(peer.epsilon_from_gdp(0.05, 1e-5), abs=1e-5)
     assert ours.epsilon > 1
-    assert GaussianDP(threshold=FixedThreshold(1.0)).bound(scores, delta=1e-5, failure_probability=0.05).epsilon > ours.epsilon
+    assert (
+        GaussianDP(threshold=FixedThreshold(1.0)).bound(scores, delta=1e-5, failure_probability=0.05).epsilon > ours.epsilon
+    )

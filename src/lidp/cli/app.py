@@ -20,7 +20,7 @@ app = typer.Typer(
     name="lidp",
     help="Audit differential privacy: rigorous lower bounds on ε.",
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # the framed style cuts long option names off at 80 columns
     pretty_exceptions_enable=False,
 )
 app.command(name="bound", help=bound.HELP)(bound.command)

@@ -40,7 +40,9 @@ def command(
     order: Annotated[
         int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4, ...", show_default=False)
     ] = None,
-    as_printed: Annotated[bool, typer.Option(help="Formulas as printed in the paper, misprints included.")] = False,
+    as_printed: Annotated[
+        bool, typer.Option("--as-printed", help="Formulas as printed in the paper, misprints included.")
+    ] = False,
     threshold: Annotated[
         str | None,
         typer.Option(

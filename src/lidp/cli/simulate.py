@@ -13,7 +13,7 @@ from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.score_files import write_scores
 from lidp.stats.gaussian_curve import gaussian_epsilon
 
-app = typer.Typer(help="Simulate scores of a mechanism whose privacy is known.")
+app = typer.Typer(help="Simulate scores of a mechanism whose privacy is known.", rich_markup_mode=None)
 
 
 @app.callback()

@@ -17,8 +17,8 @@ from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method, check_direction, check_probabilities
-from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy
-from lidp.stats.two_rates import Arms, TwoRates, arms_of, pooled_scores, rate, tails
+from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
+from lidp.stats.two_rates import Arms, TwoRates, arms_of, rate, samples_of, tails
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,7 @@ class GaussianDP(Method):
 
     def __post_init__(self) -> None:
         check_direction(self)
+        check_strategy(self.name, self.threshold)
 
     def check(self, scores: Scores) -> None:
         if scores.has_coins and scores.canaries > 1:
@@ -71,7 +72,7 @@ class GaussianDP(Method):
         def objective(some: Scores, thresholds: Floats) -> Floats:
             return _mu(*error_limits(arms_of(some), thresholds, failure_probability))
 
-        choice = self.threshold.choose(scores, pooled_scores, objective)
+        choice = self.threshold.choose(scores, samples_of, objective)
         arms = arms_of(choice.scores)
         false_positive, false_negative = error_limits(arms, choice.thresholds, failure_probability * choice.share)
         mus = _mu(false_positive, false_negative)

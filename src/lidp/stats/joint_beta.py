@@ -13,8 +13,8 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.scores import Scores
 from lidp.stats.binomial import check_one_canary
 from lidp.stats.method import Method, check_direction, check_probabilities
-from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy
-from lidp.stats.two_rates import Arms, arms_of, pooled_scores, rate, tails
+from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
+from lidp.stats.two_rates import Arms, arms_of, rate, samples_of, tails
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,6 +41,7 @@ class JointBeta(Method):
 
     def __post_init__(self) -> None:
         check_direction(self)
+        check_strategy(self.name, self.threshold)
 
     def check(self, scores: Scores) -> None:
         check_one_canary(self.name, scores)
@@ -56,7 +57,7 @@ class JointBeta(Method):
         def objective(some: Scores, thresholds: Floats) -> Floats:
             return epsilons(arms_of(some), thresholds, failure_probability)
 
-        choice = self.threshold.choose(scores, pooled_scores, objective)
+        choice = self.threshold.choose(scores, samples_of, objective)
         arms = arms_of(choice.scores)
         found = epsilons(arms, choice.thresholds, failure_probability * choice.share)
         best = int(np.argmax(found))

@@ -37,7 +37,7 @@ class Counter:
     def __init__(self, past: Scores) -> None:
         inserted, held_out = past.arms()
         self.sizes = (inserted.shape[1], held_out.shape[1])
-        self.thresholds = TailQuantiles(_CANDIDATES)(np.concatenate([inserted.ravel(), held_out.ravel()]))
+        self.thresholds = TailQuantiles(_CANDIDATES)(inserted, held_out)
         self.trials = 0
         width = len(self.thresholds)
         self.x = np.zeros(width)

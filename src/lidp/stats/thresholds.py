@@ -27,21 +27,24 @@ class Candidates(ABC):
     """Which thresholds a tuning step tries."""
 
     @abstractmethod
-    def __call__(self, scores: Floats) -> Floats:
-        """Sorted candidate thresholds, from scores that the bound will not use."""
+    def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
+        """Sorted candidates from scores of both arms that the bound will not use.
+
+        ``likely`` is the arm in which the rejection set should be likely: the inserted one, forward.
+        """
 
 
 @dataclass(frozen=True)
 class TailQuantiles(Candidates):
-    """Quantiles of the scores, denser towards both tails, where the informative thresholds are."""
+    """Quantiles of all scores, denser towards both tails, where the informative thresholds are."""
 
     count: int = 500
 
     def __post_init__(self) -> None:
         checks.count(count=self.count)
 
-    def __call__(self, scores: Floats) -> Floats:
-        ordered = np.sort(scores, axis=None)
+    def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
+        ordered = np.sort(np.concatenate([likely.ravel(), unlikely.ravel()]))
         reach = math.log(max(2 * len(ordered), 4))
         levels = 1 / (1 + np.exp(-np.linspace(-reach, reach, self.count)))
         places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
@@ -53,7 +56,7 @@ class TailQuantiles(Candidates):
 
 @dataclass(frozen=True)
 class CentralGrid(Candidates):
-    """The paper's candidates: equally spaced values between two quantiles of the scores."""
+    """The paper's candidates: equally spaced values between two quantiles of the arm where rejection is likely."""
 
     count: int = 500
     low: float = 0.1
@@ -64,8 +67,8 @@ class CentralGrid(Candidates):
         if not 0 <= self.low < self.high <= 1:
             raise InvalidArgument(f"low and high must satisfy 0 <= low < high <= 1, got {self.low} and {self.high}")
 
-    def __call__(self, scores: Floats) -> Floats:
-        low, high = np.quantile(scores, (self.low, self.high))
+    def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
+        low, high = np.quantile(likely if likely.size else unlikely, (self.low, self.high))
         return np.unique(np.linspace(low, high, self.count))
 
     def __str__(self) -> str:
@@ -81,6 +84,9 @@ class Choice:
     share: float
 
 
+Samples = Callable[[Scores], tuple[Floats, Floats]]
+"""The scores of some trials by arm: where the rejection set should be likely, and where unlikely."""
+
 Objective = Callable[[Scores, Floats], Floats]
 """The bound that the method would report on given scores at each of the given thresholds."""
 
@@ -89,8 +95,8 @@ class ThresholdStrategy(ABC):
     """How a method comes by its thresholds."""
 
     @abstractmethod
-    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
-        """Decide on thresholds; ``pooled`` gives the score values, ``objective`` the bounds, of some trials."""
+    def choose(self, scores: Scores, samples: Samples, objective: Objective) -> Choice:
+        """Decide on thresholds; ``samples`` gives the values, ``objective`` the bounds, of some trials."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ class FixedThreshold(ThresholdStrategy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", checks.finite(threshold=self.value))
 
-    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+    def choose(self, scores: Scores, samples: Samples, objective: Objective) -> Choice:
         return Choice(np.array([self.value]), scores, 1.0)
 
     def __str__(self) -> str:
@@ -119,9 +125,9 @@ class SplitThreshold(ThresholdStrategy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "fraction", checks.probability(fraction=self.fraction))
 
-    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+    def choose(self, scores: Scores, samples: Samples, objective: Objective) -> Choice:
         tuning, rest = split_trials(scores, self.fraction)
-        grid = self.candidates(pooled(tuning))
+        grid = self.candidates(*samples(tuning))
         return Choice(grid[[int(np.argmax(objective(tuning, grid)))]], rest, 1.0)
 
     def __str__(self) -> str:
@@ -150,15 +156,23 @@ class UnionThreshold(ThresholdStrategy):
             object.__setattr__(self, "grid", tuple(sorted(set(grid))))
         object.__setattr__(self, "pilot", checks.probability(pilot=self.pilot))
 
-    def choose(self, scores: Scores, pooled: Callable[[Scores], Floats], objective: Objective) -> Choice:
+    def choose(self, scores: Scores, samples: Samples, objective: Objective) -> Choice:
         if isinstance(self.grid, tuple):
             return Choice(np.array(self.grid), scores, 1.0 / len(self.grid))
         tuning, rest = split_trials(scores, self.pilot)
-        grid = TailQuantiles(self.grid)(pooled(tuning))
+        grid = TailQuantiles(self.grid)(*samples(tuning))
         return Choice(grid, rest, 1.0 / len(grid))
 
     def __str__(self) -> str:
         return f"union:{self.grid if isinstance(self.grid, int) else len(self.grid)}"
+
+
+def check_strategy(name: str, threshold: object) -> None:
+    """Refuse what is not a threshold strategy, naming the method."""
+    if not isinstance(threshold, ThresholdStrategy):
+        raise InvalidArgument(
+            f"{name} cannot choose its threshold by {threshold}; use FixedThreshold, SplitThreshold or UnionThreshold"
+        )
 
 
 def split_trials(scores: Scores, fraction: float) -> tuple[Scores, Scores]:

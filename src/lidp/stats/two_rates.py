@@ -19,7 +19,7 @@ from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.method import Method, check_direction, check_probabilities
-from lidp.stats.thresholds import Choice, SplitThreshold, ThresholdStrategy
+from lidp.stats.thresholds import Choice, SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.xbern import tail_histogram
 
 Floats = NDArray[np.float64]
@@ -45,10 +45,10 @@ def arms_of(scores: Scores) -> Arms:
     return Arms(values[coins].reshape(-1, 1), values[~coins].reshape(-1, 1))
 
 
-def pooled_scores(scores: Scores) -> Floats:
-    """All score values of some trials, for candidate thresholds."""
-    arms = arms_of(scores)
-    return np.concatenate([arms.inserted.ravel(), arms.held_out.ravel()])
+def samples_of(scores: Scores, direction: Direction = Direction.FORWARD) -> tuple[Floats, Floats]:
+    """The arm in which the direction's rejection set should be likely, then the other."""
+    inserted, held_out = arms_of(scores)
+    return (inserted, held_out) if direction is Direction.FORWARD else (held_out, inserted)
 
 
 class Tails(NamedTuple):
@@ -93,6 +93,7 @@ class TwoRates(Method):
 
     def __post_init__(self) -> None:
         check_direction(self)
+        check_strategy(self.name, self.threshold)
 
     @abstractmethod
     def lower(self, histogram: Ints, failure_probability: float) -> Floats:
@@ -146,7 +147,7 @@ class TwoRates(Method):
             found = self._limits(arms, candidates, part, share)
             return epsilon_of_rates(found.high_lower, found.low_upper, delta)
 
-        return self.threshold.choose(scores, pooled_scores, objective)
+        return self.threshold.choose(scores, lambda some: samples_of(some, part), objective)
 
     def _limits(self, arms: Arms, thresholds: Floats, part: Direction, share: float) -> Limits:
         if not len(arms.inserted) or not len(arms.held_out):

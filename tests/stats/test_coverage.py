@@ -1,0 +1,244 @@
+"""Coverage: at nulls that are exactly tight, the true ε is rejected at most β of the time.
+
+Every finite-sample method, from independent to fully dependent canaries, from rare to common events, pure and approximate
+DP. The ways to break it are in ``test_ways_to_break``: there the same simulations do catch what is wrong.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from lidp import (
+    Bernstein,
+    ClopperPearson,
+    CoinWager,
+    FixedThreshold,
+    GaussianDP,
+    LiftedBetting,
+    OneRun,
+    OneRunFDP,
+    RankGuesses,
+    Scores,
+    SplitThreshold,
+    UnionThreshold,
+    Wilson,
+)
+from lidp.stats.gaussian_curve import gaussian_epsilon
+from tests.simulations import assert_covers, exchangeable_arms, false_alarms, laplace_pairs, randomized_response
+
+BETA = 0.05
+
+
+def bounder(method, delta=0.0, beta=BETA):
+    return lambda scores: method.bound(scores, delta=delta, failure_probability=beta).epsilon
+
+
+def tight_rate(epsilon):
+    """The held-out rate at which both directions are tight: randomized response."""
+    return 1 / (1 + math.exp(epsilon))
+
+
+# Few ε suffice to ask whether the true one is rejected; a coarse grid with the truth on it makes simulations fast.
+FAST_WAGER = CoinWager(resolution=0.25, largest=4.0)
+FAST_BETTING = LiftedBetting(resolution=0.25, largest=4.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("trials", "canaries"), [(16, 64), (1, 1024), (512, 1)])
+def test_coin_wager_on_randomized_response(epsilon, trials, canaries):
+    draw = randomized_response(trials, canaries, epsilon)
+    assert_covers(false_alarms(bounder(FAST_WAGER), draw, epsilon, 400, seed=1), 400, BETA)
+
+
+@pytest.mark.parametrize("whole_run", [False, True], ids=["each coin revealed", "whole runs revealed"])
+@pytest.mark.parametrize(("trials", "canaries", "delta"), [(64, 16, 0.01), (4, 256, 0.02), (256, 1, 0.05)])
+def test_coin_wager_with_delta(whole_run, trials, canaries, delta):
+    draw = randomized_response(trials, canaries, 0.5, delta, whole_run)
+    assert_covers(false_alarms(bounder(FAST_WAGER, delta), draw, 0.5, 400, seed=2), 400, BETA)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_coin_wager_in_one_direction(direction):
+    method = CoinWager(direction=direction, resolution=0.25, largest=4.0)
+    draw = randomized_response(64, 16, 0.5, 0.01, whole_run=True)
+    assert_covers(false_alarms(bounder(method, 0.01), draw, 0.5, 400, seed=3), 400, BETA)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_coin_wager_on_laplace(epsilon):
+    draw = laplace_pairs(500, epsilon)
+    assert_covers(false_alarms(bounder(FAST_WAGER), draw, epsilon, 400, seed=4), 400, BETA)
+
+
+def test_coin_wager_with_dependent_canaries():
+    """A run tells the truth about all of its canaries, or lies about all: one answer's worth of evidence, K times."""
+    epsilon, trials, canaries = 1.0, 64, 16
+
+    def draw(rng):
+        coins = rng.integers(0, 2, (trials, 1))
+        lies = rng.random((trials, 1)) < tight_rate(epsilon)
+        # The first canary gets randomized response; the others are echoes of that answer, with coins of their own.
+        answer = np.where(lies, 1 - coins, coins)
+        all_coins = np.hstack([coins, rng.integers(0, 2, (trials, canaries - 1))])
+        return Scores(scores=np.repeat(answer, canaries, axis=1), coins=all_coins)
+
+    assert_covers(false_alarms(bounder(FAST_WAGER), draw, epsilon, 400, seed=5), 400, BETA)
+
+
+RARE_AND_COMMON = [(1.0, 0.02), (1.0, None), (0.5, 0.3), (2.0, 0.005)]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
+def test_lifted_betting_on_exchangeable_arms(correlation, epsilon, rate):
+    draw = exchangeable_arms(200, 8, rate or tight_rate(epsilon), epsilon, correlation=correlation)
+    assert_covers(false_alarms(bounder(FAST_BETTING), draw, epsilon, 200, seed=6), 200, BETA)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 1.0])
+def test_lifted_betting_with_delta(correlation):
+    draw = exchangeable_arms(300, 4, 0.05, 0.5, delta=0.05, correlation=correlation)
+    assert_covers(false_alarms(bounder(FAST_BETTING, 0.05), draw, 0.5, 200, seed=7), 200, BETA)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_lifted_betting_in_one_direction(direction):
+    method = LiftedBetting(direction=direction, resolution=0.25, largest=4.0)
+    draw = exchangeable_arms(200, 4, tight_rate(0.5), 0.5, correlation=0.3)
+    assert_covers(false_alarms(bounder(method), draw, 0.5, 200, seed=8), 200, BETA)
+
+
+BERNSTEINS = [Bernstein(order, threshold=FixedThreshold(0.5)) for order in (1, 2, 4, 8)]
+
+
+@pytest.mark.parametrize("method", BERNSTEINS, ids=lambda m: f"order {m.order}")
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
+def test_bernstein_on_exchangeable_arms(method, correlation, epsilon, rate):
+    draw = exchangeable_arms(200, 8, rate or tight_rate(epsilon), epsilon, correlation=correlation)
+    assert_covers(false_alarms(bounder(method), draw, epsilon, 300, seed=9), 300, BETA)
+
+
+@pytest.mark.parametrize("threshold", [FixedThreshold(0.5), SplitThreshold(0.3), UnionThreshold(4)], ids=str)
+@pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
+def test_clopper_pearson(threshold, epsilon, rate):
+    draw = exchangeable_arms(300, 1, rate or tight_rate(epsilon), epsilon)
+    assert_covers(false_alarms(bounder(ClopperPearson(threshold=threshold)), draw, epsilon, 500, seed=10), 500, BETA)
+
+
+@pytest.mark.parametrize("threshold", [SplitThreshold(0.5), UnionThreshold(8)], ids=str)
+def test_clopper_pearson_on_laplace_with_chosen_thresholds(threshold):
+    draw = laplace_pairs(500, 1.0)
+    assert_covers(false_alarms(bounder(ClopperPearson(threshold=threshold)), draw, 1.0, 400, seed=11), 400, BETA)
+
+
+ONE_RUNS = [RankGuesses(0.2), RankGuesses(1.0), UnionThreshold(8), FixedThreshold(0.5), SplitThreshold(0.5)]
+
+
+@pytest.mark.parametrize("strategy", ONE_RUNS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_one_run_on_randomized_response(strategy, epsilon):
+    draw = randomized_response(4, 100, epsilon)
+    assert_covers(false_alarms(bounder(OneRun(strategy)), draw, epsilon, 300, seed=12), 300, BETA)
+
+
+@pytest.mark.parametrize("strategy", [RankGuesses(0.2), UnionThreshold(4)], ids=str)
+@pytest.mark.parametrize("whole_run", [False, True])
+def test_one_run_with_delta(strategy, whole_run):
+    draw = randomized_response(2, 100, 0.5, 0.01, whole_run)
+    assert_covers(false_alarms(bounder(OneRun(strategy), 0.01), draw, 0.5, 300, seed=13), 300, BETA)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4, 8])
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+def test_wilson_with_many_trials(order, correlation):
+    """Asymptotic, so at large n and common events."""
+    draw = exchangeable_arms(4000, 8, tight_rate(1.0), 1.0, correlation=correlation)
+    method = Wilson(order, threshold=FixedThreshold(0.5))
+    assert_covers(false_alarms(bounder(method), draw, 1.0, 300, seed=14), 300, BETA)
+
+
+MU = 1.0
+
+
+def gaussian_coin(trials):
+    """One coin a trial, a Gaussian curve exactly: the null at which the conditional methods are tight."""
+
+    def draw(rng):
+        coins = rng.integers(0, 2, (trials, 1))
+        return Scores(scores=MU * coins + rng.standard_normal(coins.shape), coins=coins)
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "method",
+    [GaussianDP(threshold=FixedThreshold(0.5)), GaussianDP(), OneRunFDP(RankGuesses(0.2)), OneRunFDP(UnionThreshold(8))],
+    ids=lambda m: f"{m.name} {m.threshold}",
+)
+def test_conditional_methods_on_a_gaussian_curve(method):
+    truth = gaussian_epsilon(MU, 1e-5)
+    alarms = false_alarms(bounder(method, 1e-5), gaussian_coin(400), truth, 200, seed=15)
+    assert_covers(alarms, 200, BETA)
+
+
+# The same with many more repetitions and sizes: the suite of `make test-all`.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize(("trials", "canaries"), [(2, 64), (64, 16), (1, 4096), (2048, 1)])
+def test_coin_wager_at_length(epsilon, trials, canaries, beta):
+    draw = randomized_response(trials, canaries, epsilon)
+    assert_covers(false_alarms(bounder(FAST_WAGER, beta=beta), draw, epsilon, 2000, seed=16), 2000, beta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cap", [None, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("whole_run", [False, True])
+@pytest.mark.parametrize(("trials", "canaries", "delta"), [(64, 16, 0.01), (16, 64, 1e-3), (4, 256, 0.02), (256, 1, 0.05)])
+def test_coin_wager_with_delta_at_length(cap, whole_run, trials, canaries, delta):
+    method = CoinWager(cap=cap, resolution=0.25, largest=4.0)
+    draw = randomized_response(trials, canaries, 0.5, delta, whole_run)
+    assert_covers(false_alarms(bounder(method, delta), draw, 0.5, 2000, seed=17), 2000, BETA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [0.05, 0.3])
+@pytest.mark.parametrize("canaries", [1, 8])
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
+def test_lifted_betting_at_length(canaries, correlation, epsilon, rate, beta):
+    draw = exchangeable_arms(300, canaries, rate or tight_rate(epsilon), epsilon, correlation=correlation)
+    assert_covers(false_alarms(bounder(FAST_BETTING, beta=beta), draw, epsilon, 300, seed=18), 300, beta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [1, 2, 4, 8])
+@pytest.mark.parametrize("trials", [20, 1000])
+@pytest.mark.parametrize("correlation", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
+def test_bernstein_at_length(order, trials, correlation, epsilon, rate):
+    draw = exchangeable_arms(trials, 16, rate or tight_rate(epsilon), epsilon, correlation=correlation)
+    method = Bernstein(order, threshold=FixedThreshold(0.5))
+    assert_covers(false_alarms(bounder(method, beta=0.3), draw, epsilon, 1000, seed=19), 1000, 0.3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("correlation", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_wilson_at_length(order, correlation, epsilon):
+    draw = exchangeable_arms(10_000, 16, tight_rate(epsilon), epsilon, correlation=correlation)
+    method = Wilson(order, threshold=FixedThreshold(0.5))
+    assert_covers(false_alarms(bounder(method), draw, epsilon, 400, seed=20), 400, BETA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ONE_RUNS, ids=str)
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+def test_one_run_at_length(strategy, delta):
+    draw = randomized_response(4, 100, 0.5, delta, whole_run=True)
+    assert_covers(false_alarms(bounder(OneRun(strategy), delta), draw, 0.5, 2000, seed=21), 2000, BETA)

@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+
+from lidp import Direction
+from lidp.stats.joint_beta import credible_epsilon
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize(("inserted", "held_out", "n"), [(60, 20, 100), (900, 880, 1000), (30, 0, 50)])
+def test_the_quantile_of_a_simulated_posterior(direction, inserted, held_out, n):
+    rng = np.random.default_rng(1)
+    p1 = rng.beta(inserted + 0.5, n - inserted + 0.5, 2_000_000)
+    p0 = rng.beta(held_out + 0.5, n - held_out + 0.5, 2_000_000)
+    delta = 0.01
+    with np.errstate(invalid="ignore", divide="ignore"):
+        forward = np.where(p1 > delta, np.log((p1 - delta) / p0), 0)
+        backward = np.where(1 - p0 > delta, np.log((1 - p0 - delta) / (1 - p1)), 0)
+    epsilon = {"forward": forward, "backward": backward, "both": np.maximum(forward, backward)}[direction]
+    expected = max(0.0, float(np.quantile(epsilon, 0.05)))
+    found = credible_epsilon(
+        np.array([[n - inserted, inserted]]), np.array([[n - held_out, held_out]]), delta, 0.05, direction
+    )
+    assert found[0] == pytest.approx(expected, abs=0.01)

@@ -1,0 +1,209 @@
+"""The command as a user types it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lidp import METHODS, CentralGrid, FixedThreshold, InvalidArgument, RankGuesses, SplitThreshold, UnionThreshold
+from lidp.cli.app import run
+from lidp.cli.threshold_option import parse_threshold
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scores")
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (64, 16))
+    np.savez(folder / "coins.npz", scores=2 * coins + rng.standard_normal(coins.shape), coins=coins)
+    np.savez(folder / "arms.npz", inserted=2 + rng.standard_normal((200, 8)), held_out=rng.standard_normal((200, 8)))
+    np.savez(folder / "single.npz", inserted=2 + rng.standard_normal((400, 1)), held_out=rng.standard_normal((400, 1)))
+    np.savez(folder / "empty.npz", scores=np.ones((0, 3)), coins=np.ones((0, 3)))
+    np.savez(folder / "nan.npz", scores=np.array([[1.0, np.nan]]), coins=np.ones((1, 2)))
+    np.savez(folder / "odd.npz", scores=np.ones((2, 2)), coins=np.full((2, 2), 3))
+    np.savez(folder / "shape.npz", scores=np.ones((2, 2)), coins=np.ones((2, 3)))
+    return folder
+
+
+def lidp(capsys, *arguments):
+    code = run([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def file_for(name):
+    return {"coin-wager": "coins", "one-run": "coins", "one-run-fdp": "coins"}.get(
+        name, "single" if name in ("clopper-pearson", "jeffreys", "joint-beta") else "arms"
+    )
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_method_by_name(capsys, files, name):
+    arguments = ("bound", files / f"{file_for(name)}.npz", "--method", name, "--delta", "1e-5")
+    code, out, err = lidp(capsys, *arguments, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["epsilon"] > 0.3
+    assert found["method"] == name
+    code, out, _ = lidp(capsys, *arguments)
+    assert code == 0
+    assert f"ε ≥ {found['epsilon']:.4g}" in out
+
+
+def test_options_reach_the_method(capsys, files):
+    _, out, _ = lidp(
+        capsys, "bound", files / "arms.npz", "--delta", "1e-5", "--failure-probability", "0.01", "--method", "wilson",
+        "--order", 4, "--as-printed", "--threshold", "fixed:1.5", "--direction", "forward",
+        "--neighbours", "replace-one", "--json",
+    )  # fmt: skip
+    found = json.loads(out)
+    assert found["parameters"] == {"order": 4, "as_printed": True, "threshold": "fixed:1.5"}
+    assert (found["direction"], found["neighbours"]) == ("forward", "replace-one")
+    assert (found["delta"], found["failure_probability"]) == (1e-5, 0.01)
+    assert found["thresholds"] == {"forward": 1.5}
+
+
+def test_a_claim_is_judged(capsys, files):
+    code, out, _ = lidp(capsys, "bound", files / "coins.npz", "--delta", "1e-5", "--claim", "0.5")
+    assert code == 1
+    assert out.splitlines()[-1] == "the claim (0.5, 1e-05)-DP under add-remove neighbours is refuted"
+    code, out, _ = lidp(capsys, "bound", files / "coins.npz", "--delta", "1e-5", "--claim", "9", "--json")
+    assert code == 0
+    assert json.loads(out)["refuted"] is False
+
+
+def test_all_methods_in_a_table_that_warns(capsys, files):
+    code, out, _ = lidp(capsys, "bound", files / "arms.npz", "--delta", "1e-5", "--method", "all")
+    assert code == 0
+    assert "lifted-betting" in out
+    assert "is not a valid bound" in out
+    assert "not applicable: coin-wager" in out
+    code, out, _ = lidp(capsys, "bound", files / "arms.npz", "--delta", "1e-5", "--method", "all", "--json")
+    found = json.loads(out)
+    assert set(found["bounds"]) == {"lifted-betting", "wilson", "bernstein", "gaussian-dp"}
+    assert "dependent" in found["not_applicable"]["clopper-pearson"]
+    assert "not a valid bound" in found["warning"]
+
+
+def test_all_methods_at_delta_zero_leave_out_those_that_need_one(capsys, files):
+    _, out, _ = lidp(capsys, "bound", files / "coins.npz", "--delta", "0", "--method", "all", "--json")
+    found = json.loads(out)
+    assert "coin-wager" in found["bounds"]
+    assert "delta" in found["not_applicable"]["one-run-fdp"]
+
+
+BAD = [
+    (["bound", "none.npz", "--delta", "1e-5"], "there is no such file"),
+    (["bound", "coins.npz"], "--delta"),
+    (["bound", "empty.npz", "--delta", "1e-5"], "at least one trial"),
+    (["bound", "nan.npz", "--delta", "1e-5"], "trial 0, canary 1"),
+    (["bound", "odd.npz", "--delta", "1e-5"], "coins must be 0 or 1, got 3 at trial 0, canary 0"),
+    (["bound", "shape.npz", "--delta", "1e-5"], "shape of scores"),
+    (["bound", "coins.npz", "--delta", "2"], "delta must be at least 0 and below 1, got 2.0"),
+    (["bound", "coins.npz", "--delta", "nan"], "delta must be a number, got nan"),
+    (["bound", "coins.npz", "--delta", "x"], "--delta"),
+    (["bound", "coins.npz", "--delta", "0", "--failure-probability", "0"], "failure_probability"),
+    (["bound", "coins.npz", "--delta", "0", "--method", "magic"], "unknown method 'magic'"),
+    (["bound", "coins.npz", "--delta", "0", "--method", "wilson"], "how many are inserted varies"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "clopper-pearson"], "dependent"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "one-run"], "independent fair coins"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "gaussian-dp"], "delta must lie strictly between"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--order", "16"], "use order=8"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--order", "3"], "power of two"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--as-printed"], "as_printed"),
+    (["bound", "arms.npz", "--delta", "0", "--order", "2"], "lifted-betting takes no --order"),
+    (["bound", "arms.npz", "--delta", "0", "--threshold", "fixed:1"], "lifted-betting takes no --threshold"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "max"], "fixed:T"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "split:2"], "fraction"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "rank:0.5"], "rank"),
+    (["bound", "arms.npz", "--delta", "0", "--direction", "up"], "direction must be one of"),
+    (["bound", "arms.npz", "--delta", "0", "--neighbours", "up"], "neighbours must be"),
+    (["bound", "arms.npz", "--delta", "0", "--claim", "-1"], "epsilon must be at least 0"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "all", "--order", "2"], "--method all takes no"),
+    (["bound", "arms.npz", "--delta", "0", "--colour", "red"], "--colour"),
+    (["fly"], "No such command 'fly'"),
+    (["simulate", "gaussian"], "--out"),
+    (["simulate", "gaussian", "-o", "x.npz", "--sigma", "-1"], "sigma must be above 0"),
+    (["simulate", "gaussian", "-o", "x.npz", "--sigma", "0"], "sigma must be above 0"),
+    (["simulate", "gaussian", "-o", "x.npz", "--dimension", "0"], "dimension must be a whole number"),
+    (["simulate", "gaussian", "-o", "x.npz", "--canaries", "0"], "canaries must be a whole number"),
+    (["simulate", "gaussian", "-o", "x.npz", "--trials", "0"], "trials must be a whole number"),
+    (["simulate", "gaussian", "-o", "x.npz", "--seed", "-3"], "seed must be a whole number"),
+    (["simulate", "gaussian", "-o", "x.npz", "--delta", "0"], "delta"),
+    (["simulate", "gaussian", "-o", "x.npz", "--design", "odd"], "design must be one of"),
+    (["simulate", "gaussian", "-o", "x.csv"], "written as .npz"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, files, monkeypatch, arguments, message):
+    monkeypatch.chdir(files)
+    code, out, err = lidp(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("lidp: ")
+    assert message in err
+
+
+def test_simulate_then_bound(capsys, tmp_path):
+    code, out, _ = lidp(
+        capsys, "simulate", "gaussian", "--sigma", "0.5", "--trials", 40, "--canaries", 16, "-o", tmp_path / "s.npz"
+    )
+    assert code == 0
+    assert "40 trials x 16 canaries" in out
+    code, out, _ = lidp(capsys, "bound", tmp_path / "s.npz", "--delta", "1e-5", "--json")
+    assert json.loads(out)["epsilon"] > 1
+    code, _, _ = lidp(
+        capsys,
+        "simulate",
+        "gaussian",
+        "--design",
+        "leave-one-out",
+        "--trials",
+        5,
+        "--canaries",
+        4,
+        "-o",
+        tmp_path / "t.npz",
+    )
+    assert code == 0
+
+
+def test_help_and_version(capsys):
+    assert lidp(capsys)[0] == 0
+    code, out, _ = lidp(capsys, "bound", "--help")
+    assert code == 0
+    for word in ("--failure-probability", "--threshold", "--direction", "--json", "inserted and held_out"):
+        assert word in out
+    assert lidp(capsys, "--version")[:2] == (0, "0.1.0\n")
+
+
+def test_interrupting(capsys, monkeypatch, files):
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lidp.cli.bound.read_scores", interrupt)
+    assert lidp(capsys, "bound", files / "coins.npz", "--delta", "0")[0] == 130
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("fixed:-1.5", FixedThreshold(-1.5)),
+        ("split:0.25", SplitThreshold(0.25)),
+        ("split:0.5,paper", SplitThreshold(0.5, CentralGrid())),
+        ("union:12", UnionThreshold(12)),
+        ("rank:0.1", RankGuesses(0.1)),
+    ],
+)
+def test_the_language_of_thresholds(text, strategy):
+    assert parse_threshold(text) == strategy
+
+
+@pytest.mark.parametrize("text", ["", "fixed", "fixed:", "fixed:inf", "union:1.5", "union:inf", "fixed:1,paper", "best:3"])
+def test_not_in_the_language(text):
+    with pytest.raises(InvalidArgument):
+        parse_threshold(text)

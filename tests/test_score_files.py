@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from lidp import InvalidScores, Scores
+from lidp.score_files import read_scores, write_scores
+
+ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
+COINS = "trial,coin,score\n1,1,3\n1,0,4\n0,0,1\n0,1,2\n"
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("layout", ["arms", "coins"])
+def test_npz_and_back(tmp_path, layout):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((4, 3))
+    scores = Scores(inserted=values, held_out=values - 1) if layout == "arms" else Scores(scores=values, coins=values > 0)
+    write_scores(scores, tmp_path / "deep" / "scores.npz")
+    back = read_scores(tmp_path / "deep" / "scores.npz")
+    assert back.design == scores.design
+    assert all((back.to_arrays()[key] == array).all() for key, array in scores.to_arrays().items())
+
+
+def test_csv_of_arms(tmp_path):
+    inserted, held_out = read_scores(written(tmp_path / "a.csv", ARMS)).arms()
+    assert inserted.tolist() == [[1.5], [2.0]]
+    assert held_out.tolist() == [[0.5], [-1.0]]
+
+
+def test_csv_of_coins_in_the_order_of_trial_numbers(tmp_path):
+    scores, coins = read_scores(written(tmp_path / "a.csv", COINS)).flips()
+    assert scores.tolist() == [[1, 2], [3, 4]]
+    assert coins.tolist() == [[False, True], [True, False]]
+
+
+def test_csv_with_spaces_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("trial, coin , score\n0,1,2\n", encoding="utf-8-sig")
+    assert read_scores(path).trials == 1
+
+
+def test_replace_one_is_said_by_the_reader(tmp_path):
+    assert read_scores(written(tmp_path / "a.csv", ARMS), neighbours="replace-one").neighbours == "replace-one"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "trial,score\n0,1\n", "expected the columns trial, arm or coin, score; found score, trial"),
+        ("a.csv", "", "found nothing"),
+        ("a.csv", "trial,coin,score\n", "no trial in it"),
+        ("a.csv", "trial,coin,score\n0,1,abc\n", "line 2: score must be a number, got 'abc'"),
+        ("a.csv", "trial,coin,score\n0,1\n", "line 2: score must be a number, got None"),
+        ("a.csv", "trial,coin,score\n0.5,1,1\n", "line 2: trial must be a whole number"),
+        ("a.csv", "trial,coin,score\ninf,1,1\n", "line 2: trial must be a whole number"),
+        ("a.csv", "trial,coin,score\n0,2,1\n", "coins must be 0 or 1, got 2.0 at trial 0, canary 0"),
+        ("a.csv", "trial,coin,score\n0,1,nan\n", "got nan at trial 0, canary 0"),
+        ("a.csv", "trial,arm,score\n0,left,1\n", "line 2: arm must be inserted or held_out, got 'left'"),
+        ("a.csv", "trial,coin,score\n0,1,1\n1,1,1\n1,0,2\n", "trial 1 has 2 scores canaries, the first trial has 1"),
+        ("a.csv", "trial,arm,score\n0,inserted,1\n", "held_out must"),
+        ("a.npz", "not a zip", "not a readable .npz"),
+        ("a.txt", "1 2 3", "expected a .npz or .csv file"),
+    ],
+)
+def test_bad_files(tmp_path, name, text, message):
+    with pytest.raises(InvalidScores, match=message):
+        read_scores(written(tmp_path / name, text))
+
+
+def test_missing_files_and_arrays(tmp_path):
+    with pytest.raises(InvalidScores, match="no such file"):
+        read_scores(tmp_path / "none.npz")
+    np.savez(tmp_path / "a.npz", inserted=np.ones((2, 2)))
+    with pytest.raises(InvalidScores, match="found inserted"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_pickled_arrays_are_not_loaded(tmp_path):
+    np.savez(tmp_path / "a.npz", scores=np.array([[object()]], dtype=object), coins=np.ones((1, 1)))
+    with pytest.raises(InvalidScores, match="plain numbers"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_unwritable_places(tmp_path):
+    scores = Scores(scores=[[1]], coins=[[1]])
+    with pytest.raises(InvalidScores, match="written as .npz"):
+        write_scores(scores, tmp_path / "a.csv")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidScores, match="cannot be written"):
+        write_scores(scores, tmp_path / "file" / "a.npz")
