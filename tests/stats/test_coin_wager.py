@@ -92,7 +92,7 @@ def test_the_kernel_wagers_as_described(kinds, delta):
     # A goal out of reach: no early stop. A reach of infinity: no ε is left out.
     wager(
         logits, coins, epsilons, caps, charges, 1e9, "in" in kinds, "out" in kinds,
-        log_wealth, counts[0], counts[1], 0, 1e9, np.empty((30, 2), dtype=np.int64),
+        log_wealth, np.zeros(4), counts[0], counts[1], 0, 1e9, np.empty((30, 2), dtype=np.int64),
     )  # fmt: skip
     for e, epsilon in enumerate(epsilons):
         expected = naive_wager(logits, coins, epsilon, caps[e], delta, kinds)
@@ -107,7 +107,7 @@ def test_abstaining_is_charged_for():
     charges = np.log1p(0.01 * 10 * np.ones(1))
     wager(
         logits, coins, np.array([0.5]), np.ones(1), charges, 3.0, True, True,
-        log_wealth, np.zeros(1, np.int64), np.zeros(1, np.int64), 0, 1e9, np.empty((5, 2), dtype=np.int64),
+        log_wealth, np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64), 0, 1e9, np.empty((5, 2), dtype=np.int64),
     )  # fmt: skip
     assert log_wealth[0] == pytest.approx(-5 * charges[0])
 

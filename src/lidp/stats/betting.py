@@ -76,8 +76,10 @@ class WealthPath:
         peaks = np.maximum.accumulate(np.maximum(wealth, self.peak[window]), axis=0)
         self.log_wealth[window] = wealth[-1]
         self.peak[window] = peaks[-1]
-        # ε's below the window are rejected, those above have never been bet on.
+        # ε's below the window are rejected; some just above it may have been, when the window was wider.
         prefix = np.logical_and.accumulate(peaks >= self.goal, axis=1).sum(axis=1) + window.start
+        above = np.logical_and.accumulate(self.peak[window.stop :] >= self.goal).sum()
+        prefix[prefix == window.stop] += above
         for row in np.flatnonzero(np.diff(prefix, prepend=self.rejected) > 0):
             self.rejected = int(prefix[row])
             self.path += ((trials_before + int(row) + 1, self.epsilon),)

@@ -41,7 +41,7 @@ class CoinPredictor:
         self.weights = np.array(_MEANS)
         self.covariances = np.array([np.diag(variances) for variances in _VARIANCES])
         self.counts = np.ones((len(_BINS), max(_BINS), 2))
-        self.trust = np.log(_TRUST)
+        self.trust = np.array(_TRUST)
 
     def predict(self, scores: Floats, coins: Bools) -> Floats:
         """Log-odds that each coin is 1, each made before that coin (in row-major order) is learned from."""

@@ -93,6 +93,7 @@ class CoinWagerRun:
         self.failure_probability = failure_probability
         self._epsilons = EpsilonGrid(method.resolution, method.largest).values
         self._log_wealth = np.zeros(len(self._epsilons))
+        self._reached = np.zeros(len(self._epsilons))
         self._guesses = np.zeros(len(self._epsilons), dtype=np.int64)
         self._right = np.zeros(len(self._epsilons), dtype=np.int64)
         self._rejected = 0
@@ -169,6 +170,7 @@ class CoinWagerRun:
             Direction.FORWARD in parts,
             Direction.BACKWARD in parts,
             self._log_wealth,
+            self._reached,
             self._guesses,
             self._right,
             self._rejected,
@@ -195,7 +197,7 @@ class CoinWagerRun:
             rates={
                 "guesses": guesses,
                 "right": right,
-                "log_wealth_at_epsilon": float(self._log_wealth[at]),
+                "log_wealth_at_epsilon": float(self._reached[at] if self._rejected else self._log_wealth[at]),
             },
             path=tuple(self._path),
             assumptions=("coins are fair, independent and hidden from the mechanism",),

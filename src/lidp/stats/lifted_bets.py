@@ -24,8 +24,8 @@ BLOCK_TRIALS = 4096
 _CANDIDATES = 128
 _PRIOR_TRIALS = 1.0  # pseudo-trials with ...
 _PRIOR_SQUARE = 0.1  # ... this squared payoff, against overconfident first bets
+_PRIOR_HITS = 0.5  # pseudo-scores in the rejection set of the arm where they are unlikely: unseen is not impossible
 _BOLDNESS = 0.99  # the largest stake, as a fraction of what keeps the wealth nonnegative
-_HORIZON = 16  # no ε is bet on whose rejection would take this many times the trials seen, were all canaries found
 
 
 class Counter:
@@ -63,7 +63,8 @@ class Counter:
         passed = np.searchsorted(self.thresholds, scores, side="right")
         passed += np.arange(trials)[:, None] * width
         by_bin = np.bincount(passed.ravel(), minlength=trials * width).reshape(trials, width)
-        return np.cumsum(by_bin[:, :0:-1], axis=1, dtype=np.float64)[:, ::-1]
+        exceeding: Floats = scores.shape[1] - np.cumsum(by_bin[:, :-1], axis=1, dtype=np.float64)
+        return exceeding
 
 
 class Bets:
@@ -72,10 +73,11 @@ class Bets:
     def __init__(self, counter: Counter, wealth: WealthPath, delta: float, direction: Direction) -> None:
         self.counter = counter
         self.delta = delta
-        self.window = wealth.grid.window(wealth.rejected, math.log(_HORIZON * counter.trials))
+        rates = Rates(counter)
+        hopeful = max(rates.largest_odds(part, delta) for part in direction.parts)
+        self.window = wealth.grid.window(wealth.rejected, math.log(max(hopeful, 1.0)))
         self.odds = np.exp(wealth.grid.values[self.window])
         limit = _BOLDNESS / (self.odds + delta)
-        rates = Rates(counter)
         self.places = {part: rates.best_threshold(part, self.odds, delta, limit) for part in direction.parts}
         payoffs = [rates.payoff(part, place, self.odds, delta) for part, place in self.places.items()]
         if direction is Direction.BOTH:
@@ -118,6 +120,12 @@ class Rates:
         self.xx, self.yy, self.xy = counter.xx / (k * k * total), counter.yy / (m * m * total), counter.xy / (k * m * total)
         self.one = counter.trials / total
         self.prior_square = _PRIOR_TRIALS * _PRIOR_SQUARE / total
+        self.unseen = {Direction.FORWARD: _PRIOR_HITS / (m * total), Direction.BACKWARD: _PRIOR_HITS / (k * total)}
+
+    def largest_odds(self, part: Direction, delta: float) -> float:
+        """The e^ε at which no threshold has a payoff with a positive mean any more."""
+        likely, unlikely = (self.x, self.y) if part is Direction.FORWARD else (self.one - self.y, self.one - self.x)
+        return float(np.max((likely - delta) / (unlikely + self.unseen[part])))
 
     def payoff(self, part: Direction, place: Ints, odds: Floats, delta: float) -> tuple[Floats, Floats]:
         """Mean and second moment of the payoff with threshold ``place``."""
@@ -130,7 +138,7 @@ class Rates:
                 self.one - 2 * x + xx,
                 self.one - x - y + xy,
             )
-        return x - odds * y - delta, xx - 2 * odds * xy + odds**2 * yy + self.prior_square
+        return x - odds * (y + self.unseen[part]) - delta, xx - 2 * odds * xy + odds**2 * yy + self.prior_square
 
     def best_threshold(self, part: Direction, odds: Floats, delta: float, limit: Floats) -> Ints:
         """Per ε, the threshold of the largest predicted growth if this direction were bet on alone."""

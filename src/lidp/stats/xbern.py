@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,19 +47,24 @@ def moments(indicators: ArrayLike, order: int) -> Floats:
 def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) -> Ints:
     """For each threshold, how many trials have exactly c scores beyond it, c = 0..K; shape (thresholds, K + 1).
 
-    "Beyond" is ``>=``, or ``>`` if strict. Thresholds must be sorted. Time O(nK log K + nK log T), memory O(nK):
-    no (trials, canaries, thresholds) array is ever built. The j-th largest score of a trial is beyond a threshold
-    exactly when the trial has at least j scores beyond it, so counting order statistics is enough.
+    "Beyond" is ``>=``, or ``>`` if strict. Takes O(nK) memory: no (trials, canaries, thresholds) array is ever built.
+    Sorting does the counting, along the longer axis: a trial's count is a place in its sorted scores; and a trial has at
+    least j scores beyond a threshold exactly when its j-th largest is, so those of all trials can be sorted instead.
     """
     trials, canaries = scores.shape
-    descending = -np.sort(-scores, axis=1)
-    passed = np.searchsorted(thresholds, descending, side="left" if strict else "right")
-    width = len(thresholds) + 1
-    flat = passed + np.arange(canaries) * width
-    by_rank = np.bincount(flat.ravel(), minlength=canaries * width).reshape(canaries, width)
-    # beyond[j, i]: trials whose (j+1)-th largest score is beyond threshold i, i.e. that passed more than i thresholds.
-    beyond = np.cumsum(by_rank[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    at_least = np.vstack([np.full((1, width - 1), trials), beyond, np.zeros((1, width - 1), dtype=np.int64)])
+    rows = np.sort(scores, axis=1)
+    side: Literal["left", "right"] = "right" if strict else "left"
+    if trials < canaries:
+        histogram = np.zeros((len(thresholds), canaries + 1), dtype=np.int64)
+        places = np.arange(len(thresholds))
+        for row in rows:
+            histogram[places, canaries - np.searchsorted(row, thresholds, side=side)] += 1
+        return histogram
+    # at_least[j, i]: trials with at least j scores beyond threshold i.
+    at_least = np.zeros((canaries + 2, len(thresholds)), dtype=np.int64)
+    at_least[0] = trials
+    for j, column in enumerate(np.sort(np.ascontiguousarray(rows.T[::-1]), axis=1), start=1):
+        at_least[j] = trials - np.searchsorted(column, thresholds, side=side)
     return np.ascontiguousarray((at_least[:-1] - at_least[1:]).T)
 
 

@@ -1,0 +1,15 @@
+"""``python -m benchmarks [speed] [strength]``: all of them, or the named ones."""
+
+import sys
+
+from benchmarks import speed, strength
+
+PARTS = {"speed": speed.main, "strength": strength.main}
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or list(PARTS)
+    unknown = set(names) - set(PARTS)
+    if unknown:
+        sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for name in names:
+        PARTS[name]()
