@@ -15,6 +15,7 @@ from lidp import (
     CoinWager,
     FixedThreshold,
     GaussianDP,
+    Jeffreys,
     LiftedBetting,
     OneRun,
     OneRunFDP,
@@ -157,6 +158,12 @@ def test_wilson_with_many_trials(order, correlation):
     draw = exchangeable_arms(4000, 8, tight_rate(1.0), 1.0, correlation=correlation)
     method = Wilson(order, threshold=FixedThreshold(0.5))
     assert_covers(false_alarms(bounder(method), draw, 1.0, 300, seed=14), 300, BETA)
+
+
+def test_jeffreys_with_many_trials():
+    draw = exchangeable_arms(4000, 1, tight_rate(1.0), 1.0)
+    method = Jeffreys(threshold=FixedThreshold(0.5))
+    assert_covers(false_alarms(bounder(method), draw, 1.0, 500, seed=22), 500, BETA)
 
 
 MU = 1.0

@@ -63,9 +63,10 @@ class WealthPath:
         """The bound so far."""
         return float(self.grid.values[self.rejected - 1]) if self.rejected else 0.0
 
-    def log_wealth_at(self, epsilon: float) -> float:
-        """The largest log-wealth reached against the given ε."""
-        return float(self.peak[int(np.searchsorted(self.grid.values, epsilon))])
+    @property
+    def wealth(self) -> float:
+        """The largest wealth reached against the last rejected ε, or against 0 if none is."""
+        return math.exp(min(self.peak[max(self.rejected - 1, 0)], 700.0))
 
     def settle(self, log_growth: Floats, window: slice, trials_before: int) -> None:
         """Add the log-growth of further trials (rows) for a window of ε (columns)."""

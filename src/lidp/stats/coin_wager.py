@@ -197,7 +197,7 @@ class CoinWagerRun:
             rates={
                 "guesses": guesses,
                 "right": right,
-                "log_wealth_at_epsilon": float(self._reached[at] if self._rejected else self._log_wealth[at]),
+                "wealth": math.exp(min(self._reached[at] if self._rejected else self._log_wealth[at], 700.0)),
             },
             path=tuple(self._path),
             assumptions=("coins are fair, independent and hidden from the mechanism",),

@@ -122,7 +122,7 @@ class LiftedBettingRun:
         """The bound on all trials so far, with its path."""
         scores = _join(self._history)
         thresholds: dict[str, float] = {}
-        rates: dict[str, float] = {"log_wealth_at_epsilon": self._wealth.log_wealth_at(self.epsilon)}
+        rates: dict[str, float] = {"wealth": self._wealth.wealth}
         if self._bets is not None:
             for part, threshold in self._bets.thresholds_in_use().items():
                 thresholds[part] = threshold
