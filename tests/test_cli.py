@@ -5,7 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from lidp import METHODS, CentralGrid, FixedThreshold, InvalidArgument, RankGuesses, SplitThreshold, UnionThreshold
+from lidp import (
+    METHODS,
+    CentralGrid,
+    EpsilonBound,
+    FixedThreshold,
+    InvalidArgument,
+    RankGuesses,
+    SplitThreshold,
+    UnionThreshold,
+)
 from lidp.cli.app import run
 from lidp.cli.threshold_option import parse_threshold
 
@@ -22,6 +31,7 @@ def files(tmp_path_factory):
     np.savez(folder / "nan.npz", scores=np.array([[1.0, np.nan]]), coins=np.ones((1, 2)))
     np.savez(folder / "odd.npz", scores=np.ones((2, 2)), coins=np.full((2, 2), 3))
     np.savez(folder / "shape.npz", scores=np.ones((2, 2)), coins=np.ones((2, 3)))
+    np.savez(folder / "heads.npz", scores=np.ones((64, 4)), coins=np.ones((64, 4)))
     return folder
 
 
@@ -69,7 +79,8 @@ def test_a_claim_is_judged(capsys, files):
     assert out.splitlines()[-1] == "the claim (0.5, 1e-05)-DP under add-remove neighbours is refuted"
     code, out, _ = lidp(capsys, "bound", files / "coins.npz", "--delta", "1e-5", "--claim", "9", "--json")
     assert code == 0
-    assert json.loads(out)["refuted"] is False
+    assert json.loads(out)["verdict"] == {"claim": 9.0, "refuted": False}
+    assert EpsilonBound.from_json(out).method == "coin-wager"
 
 
 def test_all_methods_in_a_table_that_warns(capsys, files):
@@ -132,6 +143,13 @@ BAD = [
     (["simulate", "gaussian", "-o", "x.npz", "--delta", "0"], "delta"),
     (["simulate", "gaussian", "-o", "x.npz", "--design", "odd"], "design must be one of"),
     (["simulate", "gaussian", "-o", "x.csv"], "written as .npz"),
+    (["simulate", "gaussian", "-o", "x.npz", "--trials", "1" + "0" * 400], "trials must be"),
+    (["simulate", "gaussian", "-o", "x.npz", "--dimension", "1" + "0" * 20], "more than the machine can hold"),
+    (["bound", "a" * 300 + ".npz", "--delta", "0"], "no such file"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "union:1e12"], "at most 100,000"),
+    (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "split:0.5,"], "fixed:T"),
+    (["bound", "arms.npz", "--delta", "0", "--failure-probability", "1e-320"], "at least 1e-100"),
+    (["bound", "heads.npz", "--delta", "0"], "coins must be fair"),
 ]
 
 
@@ -203,7 +221,9 @@ def test_the_language_of_thresholds(text, strategy):
     assert parse_threshold(text) == strategy
 
 
-@pytest.mark.parametrize("text", ["", "fixed", "fixed:", "fixed:inf", "union:1.5", "union:inf", "fixed:1,paper", "best:3"])
+@pytest.mark.parametrize(
+    "text", ["", "fixed", "fixed:", "fixed:inf", "union:1.5", "union:inf", "fixed:1,paper", "split:.5,", "best:3"]
+)
 def test_not_in_the_language(text):
     with pytest.raises(InvalidArgument):
         parse_threshold(text)

@@ -32,9 +32,9 @@ def test_json_and_back_without_loss():
     assert json.loads(bound.to_json())["epsilon"] == bound.epsilon
 
 
-@pytest.mark.parametrize("text", ['{"epsilon": 1}', '{"colour": 3}'])
+@pytest.mark.parametrize("text", ['{"epsilon": 1}', '{"colour": 3}', "[1]", "{"])
 def test_json_of_something_else(text):
-    with pytest.raises(InvalidArgument, match="not an epsilon bound"):
+    with pytest.raises(InvalidArgument, match="not an epsilon bound|not JSON"):
         EpsilonBound.from_json(text)
 
 
@@ -58,6 +58,12 @@ def test_str_shows_all_that_matters():
 def test_the_path_can_be_read_at_any_trial():
     bound = make()
     assert [bound.epsilon_after(n) for n in (2, 3, 6, 7, 100)] == [0.0, 0.1, 0.1, 0.1 + 0.2, 0.1 + 0.2]
+
+
+def test_no_path_no_history():
+    with pytest.raises(InvalidArgument, match="not anytime-valid"):
+        make(path=(), method="wilson").epsilon_after(5)
+    assert make(path=(), epsilon=0.0).epsilon_after(5) == 0
 
 
 def test_refutes():

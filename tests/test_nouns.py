@@ -21,6 +21,12 @@ def test_a_claim_must_be_of_numbers():
         Claim("two")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("make", [lambda: Claim(1, 0, "bogus"), lambda: CoinFlip(3, "bogus")])
+def test_unknown_neighbours(make):
+    with pytest.raises(InvalidArgument, match="'bogus'"):
+        make()
+
+
 def test_designs_say_what_they_cost_and_what_they_are_about():
     assert (LeaveOneOut(8, 4).models_per_trial, LeaveOneOut(8, 4).neighbours) == (2, Neighbours.ADD_REMOVE)
     assert (ReplaceOne(8, 4).models_per_trial, ReplaceOne(8, 4).neighbours) == (1, Neighbours.REPLACE_ONE)
@@ -28,7 +34,10 @@ def test_designs_say_what_they_cost_and_what_they_are_about():
     assert CoinFlip(8, "replace-one").neighbours is Neighbours.REPLACE_ONE
 
 
-@pytest.mark.parametrize("make", [lambda: LeaveOneOut(0, 1), lambda: LeaveOneOut(1, 0), lambda: CoinFlip(1.5)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: LeaveOneOut(0, 1), lambda: LeaveOneOut(1, 0), lambda: CoinFlip(1.5), lambda: LeaveOneOut(float("inf"), 1)],
+)
 def test_designs_refuse_counts_that_are_not(make):
     with pytest.raises(InvalidArgument, match="whole number"):
         make()

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,8 @@ def test_replace_one_is_said_by_the_reader(tmp_path):
         ("a.csv", "trial,coin,score\n0,1,abc\n", "line 2: score must be a number, got 'abc'"),
         ("a.csv", "trial,coin,score\n0,1\n", "line 2: score must be a number, got None"),
         ("a.csv", "trial,coin,score\n0.5,1,1\n", "line 2: trial must be a whole number"),
+        ("a.csv", "trial,coin,score\n0,1,1,5\n", "line 2: more cells than columns"),
+        ("a.csv", "trial,coin,arm,score\n0,1,inserted,1\n", "both a column arm and a column coin"),
         ("a.csv", "trial,coin,score\ninf,1,1\n", "line 2: trial must be a whole number"),
         ("a.csv", "trial,coin,score\n0,2,1\n", "coins must be 0 or 1, got 2.0 at trial 0, canary 0"),
         ("a.csv", "trial,coin,score\n0,1,nan\n", "got nan at trial 0, canary 0"),
@@ -91,3 +95,45 @@ def test_unwritable_places(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidScores, match="cannot be written"):
         write_scores(scores, tmp_path / "file" / "a.npz")
+
+
+def test_large_trial_numbers_stay_apart(tmp_path):
+    text = f"trial,coin,score\n{2**53},1,1\n{2**53 + 1},0,2\n"
+    assert read_scores(written(tmp_path / "a.csv", text)).trials == 2
+
+
+def test_two_layouts_in_one_file(tmp_path):
+    one = np.ones((2, 2))
+    np.savez(tmp_path / "a.npz", inserted=one, held_out=one, scores=one, coins=one)
+    with pytest.raises(InvalidScores, match="keep one of the two"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_a_single_array_in_disguise(tmp_path):
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(InvalidScores, match="a single array"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_damaged_files_are_the_files_fault(tmp_path):
+    """Every byte of a small compressed file changed in turn: it reads as it was, or is refused as what it is."""
+    rng = np.random.default_rng(0)
+    np.savez_compressed(tmp_path / "good.npz", scores=rng.standard_normal((3, 2)), coins=rng.integers(0, 2, (3, 2)))
+    good = (tmp_path / "good.npz").read_bytes()
+    refused = 0
+    for place in range(0, len(good), 3):
+        (tmp_path / "bad.npz").write_bytes(good[:place] + bytes([good[place] ^ 0x5A]) + good[place + 1 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                read_scores(tmp_path / "bad.npz")
+            except InvalidScores:
+                refused += 1
+    assert refused > 10
+
+
+def test_failed_runs_survive_the_file(tmp_path):
+    scores = Scores(scores=np.ones((3, 2)), coins=np.ones((3, 2)), failed=[0, 1, 0])
+    write_scores(scores, tmp_path / "a.npz")
+    assert read_scores(tmp_path / "a.npz").failed.ravel().tolist() == [False, True, False]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lidp import CoinFlip, InvalidScores, LeaveOneOut, MethodNotApplicable, Neighbours, ReplaceOne, Scores
+from lidp import CoinFlip, InvalidArgument, InvalidScores, LeaveOneOut, MethodNotApplicable, Neighbours, ReplaceOne, Scores
 
 
 def test_arms():
@@ -75,9 +75,40 @@ def spoiled(value):
         ({"inserted": GOOD}, "got inserted"),
         ({"inserted": GOOD, "coins": GOOD}, "got coins and inserted"),
         ({}, "got nothing"),
-        ({"inserted": GOOD, "held_out": GOOD, "neighbours": "next-door"}, "'next-door'"),
+        ({"scores": np.ones((4, 32)), "coins": np.ones((4, 32))}, "coins must be fair, but 128 of 128 are 1"),
+        ({"scores": np.ones((50, 4)), "coins": [[0, 1, 1, 0]] * 50}, "exactly 2 of the 4 canaries are in, in every trial"),
+        ({"scores": GOOD, "coins": GOOD, "failed": [1, 0]}, r"failed must be 3 trials x 1 runs"),
+        ({"inserted": GOOD, "held_out": GOOD, "failed": [1, 0, 0]}, r"failed must be 3 trials x 2 runs"),
+        ({"inserted": np.array([["1e4000"]], dtype=np.longdouble), "held_out": [[1]]}, "got inf at trial 0"),
     ],
 )
 def test_what_is_wrong_is_named(arrays, message):
     with pytest.raises(InvalidScores, match=message):
         Scores(**arrays)
+
+
+def test_an_unknown_relation():
+    with pytest.raises(InvalidArgument, match="'next-door'"):
+        Scores(inserted=GOOD, held_out=GOOD, neighbours="next-door")
+
+
+def test_failed_runs_are_kept_and_marked():
+    scores = Scores(inserted=spoiled(np.nan), held_out=GOOD, failed=[[0, 0], [0, 0], [1, 0]])
+    inserted, held_out = scores.arms()
+    assert np.isnan(inserted[2]).all()
+    assert (held_out == 1).all()
+    assert scores[2:].failed.tolist() == [[True, False]]
+    assert scores.to_arrays()["failed"].sum() == 1
+    with pytest.raises(InvalidScores, match="mark it in failed="):
+        Scores(inserted=spoiled(np.nan), held_out=GOOD, failed=[[1, 0], [0, 0], [0, 0]])
+
+
+def test_joining_is_the_inverse_of_slicing():
+    rng = np.random.default_rng(0)
+    scores = Scores(scores=rng.standard_normal((5, 3)), coins=rng.integers(0, 2, (5, 3)), failed=[0, 1, 0, 0, 1])
+    again = Scores.join([scores[:2], scores[2:3], scores[3:]])
+    assert again.design == scores.design
+    for name, array in scores.to_arrays().items():
+        np.testing.assert_array_equal(again.to_arrays()[name], array)
+    with pytest.raises(InvalidScores, match="no trial"):
+        Scores.join([])

@@ -14,14 +14,17 @@ from lidp.errors import InvalidArgument
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        try:
-            value = float(value)  # type: ignore[arg-type]  # numpy scalars and the like
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"{name} must be a number, got {value!r}") from None
-    if math.isnan(value):
+    if isinstance(value, (bool, str, bytes)):
+        raise InvalidArgument(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)  # type: ignore[arg-type]  # numpy scalars and the like
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be a number, got {value!r}") from None
+    except OverflowError:
+        raise InvalidArgument(f"{name} must be a number that fits a float, got one that is larger") from None
+    if math.isnan(number):
         raise InvalidArgument(f"{name} must be a number, got nan")
-    return float(value)
+    return number
 
 
 def _single(named: dict[str, object]) -> tuple[str, object]:
@@ -78,6 +81,6 @@ def count(**named: object) -> int:
     """A whole number of at least 1."""
     name, value = _single(named)
     number = _number(name, value)
-    if number < 1 or number != int(number):
+    if not 1 <= number < math.inf or number != int(number):
         raise InvalidArgument(f"{name} must be a whole number of at least 1, got {value}")
     return int(number)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lidp import checks
+from lidp.errors import InvalidArgument
 
 
 class Neighbours(StrEnum):
@@ -16,6 +17,15 @@ class Neighbours(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+def neighbours_named(value: object) -> Neighbours:
+    """The relation of that name."""
+    try:
+        return Neighbours(value)  # type: ignore[arg-type]  # whatever it is, the enumeration knows it or not
+    except ValueError:
+        known = " or ".join(repr(str(relation)) for relation in Neighbours)
+        raise InvalidArgument(f"neighbours must be {known}, got {value!r}") from None
 
 
 class Direction(StrEnum):
@@ -48,7 +58,7 @@ class Claim:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.non_negative(epsilon=self.epsilon))
         object.__setattr__(self, "delta", checks.delta(delta=self.delta))
-        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+        object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-DP under {self.neighbours} neighbours"

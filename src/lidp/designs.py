@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lidp import checks
-from lidp.claim import Neighbours
+from lidp.claim import Neighbours, neighbours_named
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CoinFlip:
 
     def __post_init__(self) -> None:
         checks.count(canaries=self.canaries)
-        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+        object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
 
 
 Design = LeaveOneOut | ReplaceOne | CoinFlip

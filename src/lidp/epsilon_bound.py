@@ -85,6 +85,8 @@ class EpsilonBound:
 
     def epsilon_after(self, trials: int) -> float:
         """The bound of an anytime-valid method as it stood after that many trials."""
+        if self.epsilon > 0 and not self.path:
+            raise InvalidArgument(f"{self.method} is not anytime-valid: it has one bound, on all trials, and no path")
         standing = [epsilon for seen, epsilon in self.path if seen <= trials]
         return standing[-1] if standing else 0.0
 
@@ -102,6 +104,7 @@ class EpsilonBound:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> EpsilonBound:
         """The inverse of :meth:`to_dict`."""
+        plain = {name: value for name, value in plain.items() if name != "verdict"}  # which the command adds
         known = {f.name for f in fields(cls)}
         unknown = set(plain) - known
         missing = {f.name for f in fields(cls)[:10]} - set(plain)
@@ -119,7 +122,13 @@ class EpsilonBound:
     @classmethod
     def from_json(cls, text: str) -> EpsilonBound:
         """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
+        try:
+            plain = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidArgument(f"this is not JSON: {error}") from None
+        if not isinstance(plain, dict):
+            raise InvalidArgument(f"this is not an epsilon bound: expected an object, got {type(plain).__name__}")
+        return cls.from_dict(plain)
 
     def __str__(self) -> str:
         certainty = "credibility" if self.guarantee is Guarantee.CREDIBLE else "failure probability"

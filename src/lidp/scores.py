@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lidp.claim import Neighbours
+from lidp.claim import Neighbours, neighbours_named
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidScores, MethodNotApplicable
 
@@ -24,6 +26,10 @@ class Scores:
       ``neighbours="replace-one"``;
     - ``Scores(scores=(n, K), coins=(n, K))``: coin-flip scores, with a coin of 1 where the canary was in.
 
+    A run that failed is an output too, and dropping it would not be valid: failing may depend on the canary. Mark it in
+    ``failed``, (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and
+    nobody bets on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
+
     Rows are trials in their index order: statistics that learn as they go learn from lower rows only.
     The arrays are copied and made read-only.
 
@@ -31,9 +37,12 @@ class Scores:
         InvalidScores: naming the trial and canary of the first offending value.
     """
 
-    __slots__ = ("_first", "_second", "design")
+    __slots__ = ("_first", "_second", "design", "failed", "sequential")
 
     design: Design
+    failed: Bools
+    """(n, runs): which runs of the mechanism failed"""
+    sequential: bool
 
     def __init__(
         self,
@@ -43,6 +52,8 @@ class Scores:
         scores: ArrayLike | None = None,
         coins: ArrayLike | None = None,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        failed: ArrayLike | None = None,
+        sequential: bool = False,
     ) -> None:
         given = {
             name
@@ -54,18 +65,21 @@ class Scores:
             )
             if value is not None
         }
-        relation = _neighbours(neighbours)
+        relation = neighbours_named(neighbours)
         if given == {"inserted", "held_out"}:
-            first = _score_matrix("inserted", inserted)
-            second: NDArray[Any] = _score_matrix("held_out", held_out)
-            if len(first) != len(second):
+            trials = len(_matrix("inserted", inserted))
+            if trials != len(_matrix("held_out", held_out)):
                 raise InvalidScores(
-                    f"inserted has {len(first)} trials but held_out has {len(second)}; each trial needs both arms"
+                    f"inserted has {trials} trials but held_out has {len(np.asarray(held_out))}; each trial needs both arms"
                 )
+            self.failed = _failed_matrix(failed, (trials, 2))
+            first = _score_matrix("inserted", inserted, self.failed[:, 0])
+            second: NDArray[Any] = _score_matrix("held_out", held_out, self.failed[:, 1])
             layout = ReplaceOne if relation is Neighbours.REPLACE_ONE else LeaveOneOut
             self.design = layout(canaries=first.shape[1], held_out=second.shape[1])
         elif given == {"scores", "coins"}:
-            first = _score_matrix("scores", scores)
+            self.failed = _failed_matrix(failed, (len(_matrix("scores", scores)), 1))
+            first = _score_matrix("scores", scores, self.failed[:, 0])
             second = _coin_matrix(coins, first.shape)
             self.design = CoinFlip(canaries=first.shape[1], neighbours=relation)
         else:
@@ -75,6 +89,7 @@ class Scores:
             )
         self._first = first
         self._second = second
+        self.sequential = bool(sequential)
         first.flags.writeable = False
         second.flags.writeable = False
 
@@ -127,6 +142,8 @@ class Scores:
         part.design = self.design
         part._first = self._first[rows]
         part._second = self._second[rows]
+        part.failed = self.failed[rows]
+        part.sequential = self.sequential
         return part
 
     def __len__(self) -> int:
@@ -138,15 +155,23 @@ class Scores:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by the names the constructor and ``.npz`` files use."""
         names = ("scores", "coins") if self.has_coins else ("inserted", "held_out")
-        return dict(zip(names, (self._first, self._second), strict=True))
+        arrays = dict(zip(names, (self._first, self._second), strict=True))
+        if self.failed.any():
+            arrays["failed"] = self.failed
+        return arrays
 
-
-def _neighbours(value: Neighbours | str) -> Neighbours:
-    try:
-        return Neighbours(value)
-    except ValueError:
-        known = " or ".join(repr(str(n)) for n in Neighbours)
-        raise InvalidScores(f"neighbours must be {known}, got {value!r}") from None
+    @classmethod
+    def join(cls, parts: Sequence[Scores]) -> Scores:
+        """The trials of several scores of one design, one after the other."""
+        if not parts:
+            raise InvalidScores("no trial was given yet")
+        if len(parts) == 1:
+            return parts[0]
+        whole = object.__new__(cls)
+        whole.design, whole.sequential = parts[0].design, parts[0].sequential
+        for name in ("_first", "_second", "failed"):
+            setattr(whole, name, np.concatenate([getattr(part, name) for part in parts]))
+        return whole
 
 
 def _matrix(name: str, values: Any) -> NDArray[Any]:
@@ -167,14 +192,28 @@ def _matrix(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def _score_matrix(name: str, values: Any) -> Floats:
-    array = np.array(_matrix(name, values), dtype=np.float64, order="C")
+def _failed_matrix(values: Any, shape: tuple[int, int]) -> Bools:
+    if values is None:
+        return np.zeros(shape, dtype=np.bool_)
+    array = np.asarray(values)
+    if array.ndim == 1 and shape[1] == 1:
+        array = array.reshape(-1, 1)
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        raise InvalidScores(f"failed must be {shape[0]} trials x {shape[1]} runs of 0 and 1, got shape {array.shape}")
+    return array.astype(np.bool_)
+
+
+def _score_matrix(name: str, values: Any, failed: Bools) -> Floats:
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused below
+        array = np.array(_matrix(name, values), dtype=np.float64, order="C")
+    array[failed] = 0.0
     if not np.isfinite(array).all():
         trial, canary = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidScores(
             f"{name} must be finite, got {array[trial, canary]} at trial {trial}, canary {canary}; "
-            "a failed run is an output too: keep it, with one fixed score for all its canaries"
+            "if the run failed, keep the trial and mark it in failed="
         )
+    array[failed] = np.nan
     return array
 
 
@@ -186,4 +225,23 @@ def _coin_matrix(values: Any, shape: tuple[int, int]) -> Bools:
     if wrong.any():
         trial, canary = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidScores(f"coins must be 0 or 1, got {array[trial, canary]} at trial {trial}, canary {canary}")
-    return array.astype(np.bool_)
+    coins = array.astype(np.bool_)
+    _check_fair(coins)
+    return coins
+
+
+def _check_fair(coins: Bools) -> None:
+    """Refuse coins that fair, independent ones would be in fewer than one of 10^12 audits: no bound would hold for them."""
+    trials, canaries = coins.shape
+    heads = int(coins.sum())
+    if 2 * (heads - coins.size / 2) ** 2 / coins.size > math.log(2e12):
+        raise InvalidScores(
+            f"coins must be fair, but {heads:,} of {coins.size:,} are 1; a canary goes in with probability 1/2, independently"
+        )
+    halves = canaries % 2 == 0 and bool((coins.sum(axis=1) * 2 == canaries).all())
+    log_chance = trials * (math.lgamma(canaries + 1) - 2 * math.lgamma(canaries / 2 + 1) - canaries * math.log(2))
+    if halves and log_chance < -math.log(1e12):
+        raise InvalidScores(
+            f"coins must be independent, but exactly {canaries // 2} of the {canaries} canaries are in, in every trial; "
+            "flip a coin for each canary instead of inserting half of them"
+        )

@@ -28,6 +28,13 @@ def test_limits_equal_statsmodels(successes, method, name):
     assert method.upper(histogram, 0.05)[0] == pytest.approx(high, rel=1e-9)
 
 
+@pytest.mark.parametrize("failure_probability", [1e-12, 2e-16, 5.6e-17, 1e-30])
+def test_tiny_failure_probabilities_are_not_lost_to_rounding(failure_probability):
+    """With no success in n trials the upper limit p solves (1-p)^n = β."""
+    limit = ClopperPearson().upper(np.array([[50, 0]]), failure_probability)[0]
+    assert (1 - limit) ** 50 == pytest.approx(failure_probability, rel=1e-6)
+
+
 def test_jeffreys_at_the_ends():
     assert Jeffreys().lower(np.array([[10, 0]]), 0.05)[0] == 0
     assert Jeffreys().upper(np.array([[0, 10]]), 0.05)[0] == 1

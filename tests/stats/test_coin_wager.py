@@ -138,6 +138,12 @@ def test_extreme_scores_do_no_harm():
     assert found.epsilon > 0.3
 
 
+def test_scores_near_the_largest_float_are_not_blinding():
+    coins = np.random.default_rng(4).integers(0, 2, (64, 16))
+    huge = Scores(scores=1.7e308 * (2.0 * coins - 1), coins=coins)
+    assert CoinWager().bound(huge, delta=1e-5, failure_probability=0.05).epsilon > 3
+
+
 def test_a_certain_leak_reaches_large_epsilons():
     rng = np.random.default_rng(3)
     coins = rng.integers(0, 2, (1, 20_000))

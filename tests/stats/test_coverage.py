@@ -166,6 +166,32 @@ def test_jeffreys_with_many_trials():
     assert_covers(false_alarms(bounder(method), draw, 1.0, 500, seed=22), 500, BETA)
 
 
+@pytest.mark.parametrize("layout", ["coins", "arms"])
+def test_a_mechanism_that_fails_when_a_canary_is_in(layout):
+    """Randomized response, then failing more often by the coin's side, is tight at a larger ε; failures marked, not dropped.
+
+    Failing with probability f when the answer is 1 and g when it is 0 post-processes the answer: privacy is unchanged.
+    """
+    epsilon, trials = 1.0, 300
+    fail = np.array([0.05, 0.6])
+
+    def draw_coins(rng):
+        coins = rng.integers(0, 2, (trials, 1))
+        told = np.where(rng.random(coins.shape) < tight_rate(epsilon), 1 - coins, coins)
+        return Scores(scores=told.astype(float), coins=coins, failed=rng.random(trials) < fail[told.ravel()])
+
+    def draw_arms(rng):
+        inserted = (rng.random((trials, 1)) > tight_rate(epsilon)).astype(int)
+        held_out = (rng.random((trials, 1)) < tight_rate(epsilon)).astype(int)
+        failed = rng.random((trials, 2)) < fail[np.hstack([inserted, held_out])]
+        return Scores(inserted=inserted.astype(float), held_out=held_out.astype(float), failed=failed)
+
+    methods = [FAST_WAGER, OneRun()] if layout == "coins" else [FAST_BETTING, Bernstein(1)]
+    for method in methods:
+        draw = draw_coins if layout == "coins" else draw_arms
+        assert_covers(false_alarms(bounder(method), draw, epsilon, 200, seed=23), 200, BETA)
+
+
 MU = 1.0
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lidp import Direction
+from lidp import Direction, EpsilonBound, FixedThreshold, JointBeta, Scores
 from lidp.stats.joint_beta import credible_epsilon
 
 
@@ -21,3 +21,18 @@ def test_the_quantile_of_a_simulated_posterior(direction, inserted, held_out, n)
         np.array([[n - inserted, inserted]]), np.array([[n - held_out, held_out]]), delta, 0.05, direction
     )
     assert found[0] == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("level", [1e-3, 1e-6, 1e-9])
+def test_small_levels_are_resolved(level, monkeypatch):
+    counts = np.array([[150, 50]]), np.array([[198, 2]])
+    found = credible_epsilon(*counts, 1e-5, level, Direction.BOTH)[0]
+    monkeypatch.setattr("lidp.stats.joint_beta._NODES", 3000)
+    assert found == pytest.approx(credible_epsilon(*counts, 1e-5, level, Direction.BOTH)[0], abs=1e-3)
+
+
+def test_an_empty_arm_says_nothing():
+    heads = Scores(scores=np.arange(20.0).reshape(-1, 1), coins=np.ones((20, 1)))
+    found = JointBeta(threshold=FixedThreshold(3.0)).bound(heads, delta=0, failure_probability=0.05)
+    assert found.epsilon == 0
+    assert EpsilonBound.from_json(found.to_json()) == found

@@ -265,3 +265,36 @@ def test_delta_zero():
     for method in (GaussianDP(), OneRunFDP()):
         with pytest.raises(InvalidArgument, match="delta must lie strictly between"):
             bound(scores_for(method), method, delta=0)
+
+
+@every
+def test_failed_runs_are_no_evidence(name):
+    """However clear the scores: if every run failed, there is nothing to go by."""
+    method = METHODS[name]()
+    scores = scores_for(method)
+    found = bound(Scores(**scores.to_arrays(), failed=np.ones_like(scores.failed)), method, delta=1e-5)
+    assert found.epsilon == 0
+    assert EpsilonBound.from_json(found.to_json()) == found
+
+
+@every
+def test_a_few_failed_runs_cost_little(name):
+    method = METHODS[name]()
+    scores = scores_for(method)
+    failed = np.zeros(scores.failed.shape, dtype=bool)
+    failed[::50] = True
+    marked = Scores(**scores.to_arrays(), failed=failed)
+    clean = bound(scores, method, delta=1e-5).epsilon
+    assert 0.6 * clean < bound(marked, method, delta=1e-5).epsilon
+
+
+def test_sequential_scores_are_for_the_wager_only():
+    plain = coins(canaries=70)
+    marked = Scores(**plain.to_arrays(), sequential=True)
+    assert bound(marked, CoinWager(), delta=1e-5).epsilon > 0.5
+    with pytest.raises(MethodNotApplicable, match="sequential"):
+        bound(marked, OneRun(), delta=1e-5)
+    with pytest.raises(InvalidArgument, match="interval must be"):
+        GaussianDP(interval="wilson")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="'0.01'"):
+        CoinWager(resolution="0.01")  # type: ignore[arg-type]

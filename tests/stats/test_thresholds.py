@@ -74,6 +74,7 @@ def test_candidates():
     central = CentralGrid(500)(values, values + 7)
     assert len(central) == 500
     assert central[[0, -1]] == pytest.approx(np.quantile(values, (0.1, 0.9)))
+    assert TailQuantiles(1)(values, values)[0] == pytest.approx(np.median(values), abs=1e-3)
     assert len(CentralGrid()(np.ones(10), np.zeros(10))) == 1
 
 
@@ -85,6 +86,8 @@ def test_candidates():
         lambda: SplitThreshold(0),
         lambda: SplitThreshold(1.0),
         lambda: UnionThreshold(0),
+        lambda: UnionThreshold(2.5),
+        lambda: UnionThreshold(10**6),
         lambda: UnionThreshold(()),
         lambda: UnionThreshold((0.0, float("inf"))),
         lambda: TailQuantiles(0),
@@ -99,3 +102,16 @@ def test_bad_strategies(make):
 def test_arms_that_the_coins_left_empty_give_zero():
     only_in = Scores(scores=np.ones((20, 1)), coins=np.ones((20, 1)))
     assert ClopperPearson().bound(only_in, delta=0, failure_probability=0.05).epsilon == 0
+
+
+def test_different_procedures_read_differently():
+    strategies = [
+        FixedThreshold(0.123456789),
+        FixedThreshold(0.123457),
+        UnionThreshold(3),
+        UnionThreshold(3, pilot=0.4),
+        UnionThreshold((0.1, 0.5, 1.0)),
+        SplitThreshold(0.5),
+        SplitThreshold(0.5, CentralGrid()),
+    ]
+    assert len({str(strategy) for strategy in strategies}) == len(strategies)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from lidp import ClopperPearson, CoinWager, FixedThreshold, Scores, SplitThreshold, UnionThreshold
+from lidp import ClopperPearson, CoinWager, FixedThreshold, InvalidScores, Scores, SplitThreshold, UnionThreshold
 from lidp.stats.coin_predictor import CoinPredictor
 from tests.simulations import assert_breaks, assert_covers, exchangeable_arms, false_alarms, randomized_response
 
@@ -103,7 +103,12 @@ def test_labels_matched_by_value_among_duplicates(by_value):
     def draw(rng):
         coins = rng.integers(0, 2, (16, 64))
         labels = np.repeat(coins[:, ::2] | coins[:, 1::2], 2, axis=1) if by_value else coins
-        return Scores(scores=rng.standard_normal(coins.shape), coins=labels)
+        noise = rng.standard_normal(coins.shape)
+        if by_value:
+            with pytest.raises(InvalidScores, match="coins must be fair"):
+                Scores(scores=noise, coins=labels)
+        # Trial by trial the labels look fair enough to be let in.
+        return Scores.join([Scores(scores=noise[[t]], coins=labels[[t]]) for t in range(16)])
 
     def bound(scores):
         return CoinWager(**GRID).bound(scores, delta=1e-5, failure_probability=BETA).epsilon

@@ -194,3 +194,30 @@ def test_as_printed_where_nothing_was_printed(method):
 def test_an_upper_limit_beyond_one_is_one():
     moments_ = np.array([[1.0], [1.0]])
     assert mean_limit(moments_, 4, spread=0.1, slack=0.2, upper=True)[0] == 1.0
+
+
+@pytest.mark.parametrize("kind", [Wilson, Bernstein])
+@pytest.mark.parametrize("failure_probability", [1e-12, 1e-16, 1e-17, 1e-40])
+@pytest.mark.parametrize("order", [1, 4])
+def test_tiny_failure_probabilities_give_wide_limits(kind, failure_probability, order):
+    histogram = as_histogram(np.random.default_rng(7).random((100, 4)) < 0.3)
+    low, high = (
+        float(kind(order).lower(histogram, failure_probability)[0]),
+        float(kind(order).upper(histogram, failure_probability)[0]),
+    )
+    wider = kind(order).lower(histogram, 0.05)[0] - low, high - kind(order).upper(histogram, 0.05)[0]
+    assert min(wider) > 0
+
+
+def test_a_deviation_that_cannot_be_computed_excludes_nothing():
+    mean = np.array([0.3])
+    assert variance_limit(mean, 1.0, 0.0, np.inf, upper=True)[0] == 1
+    assert variance_limit(mean, 1.0, 0.0, np.inf, upper=False)[0] == 0
+
+
+def test_the_half_widths_of_the_methods_page():
+    """N = 4096, K = 256, independent, rate .5: distance of the lower limit from the mean at β = .025."""
+    histogram = as_histogram(np.random.default_rng(3).random((4096, 256)) < 0.5)
+    mean = histogram_moments(histogram, 1)[0, 0]
+    widths = [mean - m.lower(histogram, 0.025)[0] for m in (Wilson(2), Wilson(4, as_printed=True), Wilson(4))]
+    assert widths == pytest.approx([0.00513, 0.00473, 0.00354], abs=0.0001)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 from lidp.cli.app import run
@@ -9,4 +11,15 @@ from lidp.cli.app import run
 
 def main() -> None:
     """Entry point of the command."""
-    sys.exit(run(sys.argv[1:]))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ε on a terminal that cannot show it
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to be written there
+        code = 0 if isinstance(error, BrokenPipeError) else 2
+        if code:
+            sys.stderr.write(f"lidp: cannot write the result: {error.strerror}\n")
+    sys.exit(code)

@@ -47,6 +47,10 @@ def run(arguments: list[str]) -> int:
         return _complain(f"{error.format_message().rstrip('.')}{hint}", 2)  # type: ignore[attr-defined]
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
+    except (MemoryError, OverflowError):
+        return _complain("this is more than the machine can hold; use fewer trials, canaries, dimensions or thresholds", 2)
+    except OSError as error:
+        return _complain(f"{error.strerror or error}", 2)
     return code if isinstance(code, int) else 0
 
 

@@ -79,8 +79,8 @@ def command(
     )
     refuted = judged is not None and found.refutes(judged)
     if as_json:
-        verdict = {} if judged is None else {"claim": judged.epsilon, "refuted": refuted}
-        typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2))
+        verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
+        typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2, allow_nan=False))
     else:
         typer.echo(str(found))
         if judged is not None:
@@ -122,7 +122,7 @@ def _show_all(scores: Scores, delta: float, failure_probability: float, directio
             "not_applicable": {name: result for name, result in found.items() if isinstance(result, str)},
             "warning": PICKING,
         }
-        typer.echo(json.dumps(plain, indent=2))
+        typer.echo(json.dumps(plain, indent=2, allow_nan=False))
         return
     _print_table(found, delta, failure_probability)
 

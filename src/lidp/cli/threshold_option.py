@@ -12,8 +12,8 @@ _FORMS = "fixed:T, split:F, split:F,paper, union:N or rank:F"
 def parse_threshold(text: str) -> ThresholdStrategy | RankGuesses:
     """The strategy that a text such as ``split:0.5`` stands for."""
     kind, _, value = text.partition(":")
-    number, _, extra = value.partition(",")
-    if extra and (kind, extra) != ("split", "paper"):
+    number, comma, extra = value.partition(",")
+    if comma and (kind, extra) != ("split", "paper"):
         raise InvalidArgument(f"threshold must be {_FORMS}, got {text!r}")
     match kind:
         case "fixed":

@@ -11,7 +11,15 @@ _MODELS = 4  # two regressions, two histograms
 _LEAST_TRUST = 1e-9  # a model that was wrong for long may still come back
 
 
-@njit(cache=True)
+def _compiled(function):
+    """Compile on first use, and keep the machine code where that is possible (not in a read-only installation)."""
+    try:
+        return njit(cache=True)(function)
+    except RuntimeError:
+        return njit(function)
+
+
+@_compiled
 def predict(features, bins, coins, weights, covariances, counts, trust, logits):
     """Fill ``logits`` coin by coin; ``weights``, ``covariances``, ``counts`` and ``trust`` learn each coin in turn."""
     chances = np.empty(_MODELS)
@@ -54,7 +62,7 @@ def predict(features, bins, coins, weights, covariances, counts, trust, logits):
         logits[i] = math.log(chance / (1 - chance))
 
 
-@njit(cache=True)
+@_compiled
 def wager(
     logits,
     coins,
@@ -110,7 +118,8 @@ def wager(
                 odds = math.exp(epsilon)
                 scale = (1 + odds) / odds
                 wealth = 1.0
-                enough = math.exp(min(goal - log_wealth[e] + charges[e], 700.0))
+                # A hair more than needed, so that rounding cannot make a reached goal a missed one.
+                enough = math.exp(min(goal - log_wealth[e] + charges[e] + 1e-12, 700.0))
                 for i in range(active):
                     if strengths[i] <= epsilon:
                         continue
@@ -124,7 +133,7 @@ def wager(
                     else:
                         wealth -= stake * odds
                 log_wealth[e] += math.log(max(wealth, 1e-300)) - charges[e]
-                if wealth >= enough:
+                if log_wealth[e] >= goal:
                     reached[e] = log_wealth[e]
                     log_wealth[e] = math.inf
             e += 1

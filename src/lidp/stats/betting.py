@@ -17,9 +17,7 @@ Floats = NDArray[np.float64]
 
 def check_grid(resolution: float, largest: float) -> None:
     """Refuse grids that are empty or too fine to be meant."""
-    checks.positive(resolution=resolution)
-    checks.positive(largest=largest)
-    if not 1 <= largest / resolution <= 100_000:
+    if not 1 <= checks.positive(largest=largest) / checks.positive(resolution=resolution) <= 100_000:
         raise InvalidArgument(f"largest must be 1 to 100,000 times resolution, got {largest} and {resolution}")
 
 

@@ -31,11 +31,12 @@ def check_one_canary(name: str, scores: Scores) -> None:
         )
 
 
-def beta_quantile(histogram: Ints, level: float, *, successes: float, failures: float) -> Floats:
-    """Quantile of Beta(k + successes, n - k + failures), with its limits 0 and 1 where a parameter is 0."""
-    from scipy.special import betaincinv
+def beta_quantile(histogram: Ints, tail: float, *, successes: float, failures: float, upper: bool) -> Floats:
+    """The point of Beta(k + successes, n - k + failures) beyond which lies ``tail``; 0 or 1 where a parameter is 0."""
+    from scipy.special import betainccinv, betaincinv
 
     a = histogram[:, 1] + successes
     b = histogram[:, 0] + failures
-    quantile = betaincinv(np.maximum(a, 0.5), np.maximum(b, 0.5), level)
+    # The complement has a function of its own: 1 - tail would lose a tiny tail to rounding.
+    quantile = (betainccinv if upper else betaincinv)(np.maximum(a, 0.5), np.maximum(b, 0.5), tail)
     return np.where(a == 0, 0.0, np.where(b == 0, 1.0, quantile))

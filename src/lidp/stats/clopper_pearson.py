@@ -23,7 +23,7 @@ class ClopperPearson(Binomial):
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
 
     def lower(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
-        return beta_quantile(histogram, failure_probability, successes=0.0, failures=1.0)
+        return beta_quantile(histogram, failure_probability, successes=0.0, failures=1.0, upper=False)
 
     def upper(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
-        return beta_quantile(histogram, 1 - failure_probability, successes=1.0, failures=0.0)
+        return beta_quantile(histogram, failure_probability, successes=1.0, failures=0.0, upper=True)

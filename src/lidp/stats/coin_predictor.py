@@ -33,10 +33,13 @@ class CoinPredictor:
 
     def __init__(self, calibration: Floats) -> None:
         """``calibration``: scores of the first trials; their coins are not looked at."""
-        ordered = np.sort(calibration, axis=None)
+        known: Floats = calibration[~np.isnan(calibration)]
+        ordered: Floats = np.sort(known) if known.size else np.zeros(1)
         low, middle, high = np.quantile(ordered, (0.16, 0.5, 0.84))
         self.centre = float(middle)
-        self.scale = float((high - low) / 2 or ordered.std() or 1.0)
+        largest = float(np.abs(ordered).max()) or 1.0
+        # Halves and a common divisor: scores near the largest float must not overflow.
+        self.scale = float(high / 2 - low / 2 or largest * (ordered / largest).std() or 1.0)
         self.edges = [np.unique(np.quantile(ordered, np.arange(1, bins) / bins)) for bins in _BINS]
         self.weights = np.array(_MEANS)
         self.covariances = np.array([np.diag(variances) for variances in _VARIANCES])
@@ -44,9 +47,17 @@ class CoinPredictor:
         self.trust = np.array(_TRUST)
 
     def predict(self, scores: Floats, coins: Bools) -> Floats:
-        """Log-odds that each coin is 1, each made before that coin (in row-major order) is learned from."""
+        """Log-odds that each coin is 1, each made before that coin (in row-major order) is learned from.
+
+        Of a run that failed nothing is predicted and nothing is learned.
+        """
+        failed = np.isnan(scores[:, 0])
+        if failed.any():
+            silent: Floats = np.zeros(scores.shape)
+            silent[~failed] = self.predict(scores[~failed], coins[~failed])
+            return silent
         flat = scores.ravel()
-        features = np.clip((flat - self.centre) / self.scale, -_LARGEST, _LARGEST)
+        features = np.clip(flat / self.scale - self.centre / self.scale, -_LARGEST, _LARGEST)
         bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
         logits = np.empty(len(flat))
         kernels().predict(features, bins, coins.ravel(), self.weights, self.covariances, self.counts, self.trust, logits)

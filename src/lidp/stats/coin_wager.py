@@ -128,13 +128,16 @@ class CoinWagerRun:
         The trial that completes the calibration may be: its scores are output, its coins have not been used.
         """
         needed = math.ceil(CALIBRATION_SCORES / scores.canaries)
+        if scores.sequential:
+            needed += 1  # sequential scores show coins of their own trial: calibrate on trials that are not wagered on
         seen = sum(block.trials for block in self._waiting)
         if seen + scores.trials < needed:
             self._waiting.append(scores)
             self._trials += scores.trials
             return None
         blocks = [*self._waiting, scores[: needed - seen]]
-        self._predictor = CoinPredictor(np.concatenate([block.flips()[0] for block in blocks]))
+        calibration = np.concatenate([block.flips()[0] for block in blocks])
+        self._predictor = CoinPredictor(calibration[:-1] if scores.sequential else calibration)
         warm_up = blocks[:-1] if needed - seen == 1 else [*blocks[:-1], blocks[-1][:-1]]
         for block in warm_up:  # learned from, nothing staked
             self._predictor.predict(*block.flips())

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.claim import Direction
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import MethodNotApplicable
+from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method, check_direction, check_probabilities
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, TwoRates, arms_of, rate, samples_of, tails
+from lidp.stats.two_rates import Arms, TwoRates, best_threshold, rate, tails
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +43,8 @@ class GaussianDP(Method):
     def __post_init__(self) -> None:
         check_direction(self)
         check_strategy(self.name, self.threshold)
+        if self.interval is not None and not isinstance(self.interval, TwoRates):
+            raise InvalidArgument(f"interval must be a method of rates such as Bernstein(2), got {self.interval!r}")
 
     def check(self, scores: Scores) -> None:
         if scores.has_coins and scores.canaries > 1:
@@ -64,34 +66,40 @@ class GaussianDP(Method):
         interval = self._interval(scores)
 
         def error_limits(arms: Arms, thresholds: Floats, share: float) -> tuple[Floats, Floats]:
-            if not len(arms.inserted) or not len(arms.held_out):
-                return np.ones(len(thresholds)), np.ones(len(thresholds))
             counted = tails(arms, thresholds, Direction.FORWARD)
             return interval.upper(counted.low, share / 2), 1 - interval.lower(counted.high, share / 2)
 
-        def objective(some: Scores, thresholds: Floats) -> Floats:
-            return _mu(*error_limits(arms_of(some), thresholds, failure_probability))
+        def mus(arms: Arms, thresholds: Floats, share: float) -> Floats:
+            return _mu(*error_limits(arms, thresholds, share))
 
-        choice = self.threshold.choose(scores, samples_of, objective)
-        arms = arms_of(choice.scores)
-        false_positive, false_negative = error_limits(arms, choice.thresholds, failure_probability * choice.share)
-        mus = _mu(false_positive, false_negative)
-        best = int(np.argmax(mus))
-        at_best = choice.thresholds[[best]]
-        observed = tails(arms, at_best, Direction.FORWARD) if len(arms.inserted) and len(arms.held_out) else None
+        best = best_threshold(scores, self.threshold, Direction.FORWARD, mus, failure_probability)
+        rates = {"mu": best.value}
+        if best.arms is not None:
+            at = np.array([best.threshold])
+            false_positive, false_negative = error_limits(best.arms, at, best.share)
+            observed = tails(best.arms, at, Direction.FORWARD)
+            rates |= {
+                "inserted": rate(observed.high)[0],
+                "held_out": rate(observed.low)[0],
+                "false_positive_upper": false_positive[0],
+                "false_negative_upper": false_negative[0],
+            }
         return self.report(
             scores,
-            gaussian_epsilon(float(mus[best]), delta),
+            gaussian_epsilon(best.value, delta),
             delta=delta,
             failure_probability=failure_probability,
-            thresholds={"forward": float(at_best[0])},
-            rates={
-                **({"inserted": rate(observed.high)[0], "held_out": rate(observed.low)[0]} if observed else {}),
-                "false_positive_upper": false_positive[best],
-                "false_negative_upper": false_negative[best],
-                "mu": mus[best],
-            },
-            assumptions=("trials are independent and alike", "the privacy curve is that of a Gaussian mechanism (GDP)"),
+            thresholds={"forward": best.threshold},
+            rates=rates,
+            assumptions=(
+                "trials are independent and alike",
+                "the privacy curve is that of a Gaussian mechanism (GDP)",
+                *(
+                    (f"limits from {interval.name}, which is asymptotic",)
+                    if interval.guarantee is Guarantee.ASYMPTOTIC
+                    else ()
+                ),
+            ),
         )
 
 

@@ -23,9 +23,9 @@ class Jeffreys(Binomial):
     guarantee: ClassVar[Guarantee] = Guarantee.ASYMPTOTIC
 
     def lower(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
-        limit = beta_quantile(histogram, failure_probability, successes=0.5, failures=0.5)
+        limit = beta_quantile(histogram, failure_probability, successes=0.5, failures=0.5, upper=False)
         return np.where(histogram[:, 1] == 0, 0.0, limit)
 
     def upper(self, histogram: NDArray[np.int64], failure_probability: float) -> NDArray[np.float64]:
-        limit = beta_quantile(histogram, 1 - failure_probability, successes=0.5, failures=0.5)
+        limit = beta_quantile(histogram, failure_probability, successes=0.5, failures=0.5, upper=True)
         return np.where(histogram[:, 0] == 0, 1.0, limit)

@@ -14,12 +14,12 @@ from lidp.scores import Scores
 from lidp.stats.binomial import check_one_canary
 from lidp.stats.method import Method, check_direction, check_probabilities
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, arms_of, rate, samples_of, tails
+from lidp.stats.two_rates import Arms, best_threshold, rate, tails
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_NODES = 96
+_NODES = 256
 _LARGEST = 30.0
 
 
@@ -54,21 +54,18 @@ class JointBeta(Method):
             counted = tails(arms, thresholds, Direction.FORWARD)
             return credible_epsilon(counted.high, counted.low, delta, share, self.direction)
 
-        def objective(some: Scores, thresholds: Floats) -> Floats:
-            return epsilons(arms_of(some), thresholds, failure_probability)
-
-        choice = self.threshold.choose(scores, samples_of, objective)
-        arms = arms_of(choice.scores)
-        found = epsilons(arms, choice.thresholds, failure_probability * choice.share)
-        best = int(np.argmax(found))
-        observed = tails(arms, choice.thresholds[[best]], Direction.FORWARD)
+        best = best_threshold(scores, self.threshold, Direction.FORWARD, epsilons, failure_probability)
+        rates: dict[str, float] = {}
+        if best.arms is not None:
+            observed = tails(best.arms, np.array([best.threshold]), Direction.FORWARD)
+            rates = {"inserted": rate(observed.high)[0], "held_out": rate(observed.low)[0]}
         return self.report(
             scores,
-            found[best],
+            best.value,
             delta=delta,
             failure_probability=failure_probability,
-            thresholds={"forward": float(choice.thresholds[best])},
-            rates={"inserted": rate(observed.high)[0], "held_out": rate(observed.low)[0]},
+            thresholds={"forward": best.threshold},
+            rates=rates,
             assumptions=("trials are independent and alike", "Jeffreys priors on both rates"),
         )
 
@@ -76,12 +73,17 @@ class JointBeta(Method):
 def credible_epsilon(high: Ints, low: Ints, delta: float, level: float, direction: Direction) -> Floats:
     """The ``level``-quantile of ε, per row of the (failures, successes) counts of inserted and held-out trials.
 
-    P(ε(p1, p0) ≤ e) = E over p0 of P(p1 ≤ the largest p1 compatible with e), by quadrature over quantiles of p0.
+    P(ε(p1, p0) ≤ e) = E over p0 of P(p1 ≤ the largest p1 compatible with e), by quadrature over the log-odds of the
+    quantile of p0, so that both tails are resolved for a level as small as wanted.
     """
-    from scipy.special import betainc, betaincinv
+    from scipy.special import betainc, betainccinv, betaincinv, expit
 
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    held_out = betaincinv(low[:, [1]] + 0.5, low[:, [0]] + 0.5, (nodes + 1) / 2)
+    reach = 12.0 - np.log(level)
+    below_u, above_u = expit(reach * nodes), expit(-reach * nodes)
+    weights = weights * reach * below_u * above_u
+    a, b = low[:, [1]] + 0.5, low[:, [0]] + 0.5
+    held_out = np.where(below_u < 0.5, betaincinv(a, b, below_u), betainccinv(a, b, above_u))
     parts = direction.parts
 
     def cumulative(epsilon: Floats) -> Floats:
@@ -91,7 +93,7 @@ def credible_epsilon(high: Ints, low: Ints, delta: float, level: float, directio
             largest = np.minimum(largest, e * held_out + delta)
         if Direction.BACKWARD in parts:
             largest = np.minimum(largest, 1 - (1 - held_out - delta) / e)
-        result: Floats = betainc(high[:, [1]] + 0.5, high[:, [0]] + 0.5, np.clip(largest, 0, 1)) @ weights / 2
+        result: Floats = betainc(high[:, [1]] + 0.5, high[:, [0]] + 0.5, np.clip(largest, 0, 1)) @ weights
         return result
 
     below, above = np.zeros(len(high)), np.full(len(high), _LARGEST)

@@ -6,6 +6,7 @@ Nothing here affects validity, which asks only that bets come from lower-index t
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,18 @@ _PRIOR_HITS = 0.5  # pseudo-scores in the rejection set of the arm where they ar
 _BOLDNESS = 0.99  # the largest stake, as a fraction of what keeps the wealth nonnegative
 
 
+class Counts(NamedTuple):
+    """How many inserted (x) and held-out (y) scores lie at or above each threshold: arrays (trials, thresholds).
+
+    Of a run that failed no score is in a rejection set: none at or above a threshold forward, none below it backward.
+    """
+
+    forward_x: Floats
+    forward_y: Floats
+    backward_x: Floats
+    backward_y: Floats
+
+
 class Counter:
     """Counts exceedances of candidate thresholds, and keeps their sums and sums of products.
 
@@ -40,27 +53,39 @@ class Counter:
         self.thresholds = TailQuantiles(_CANDIDATES)(inserted, held_out)
         self.trials = 0
         width = len(self.thresholds)
-        self.x = np.zeros(width)
-        self.y = np.zeros(width)
-        self.xx, self.yy, self.xy = (np.zeros((width, width)) for _ in range(3))
+        # Rows x, y, x², y², xy of each direction; and products of a forward with a backward count, threshold by threshold.
+        self.sums = {part: np.zeros((5, width)) for part in Direction.BOTH.parts}
+        self.products = {pair: np.zeros((width, width)) for pair in ("xx", "xy", "yx", "yy")}
         for start in range(0, past.trials, BLOCK_TRIALS):
             self.count(past[start : start + BLOCK_TRIALS])
 
-    def count(self, block: Scores) -> tuple[Floats, Floats]:
-        """Exceedance counts (trials, thresholds) of inserted and held-out scores; adds them to the sums."""
+    def count(self, block: Scores) -> Counts:
+        """Count a block of trials and add it to the sums."""
         inserted, held_out = block.arms()
         x, y = self._exceedances(inserted), self._exceedances(held_out)
-        self.x += x.sum(axis=0)
-        self.y += y.sum(axis=0)
-        self.xx += x.T @ x
-        self.yy += y.T @ y
-        self.xy += x.T @ y
+        counts = Counts(x, y, x, y)
+        if block.failed.any():
+            down_x, down_y = x.copy(), y.copy()
+            down_x[block.failed[:, 0]] = self.sizes[0]
+            down_y[block.failed[:, 1]] = self.sizes[1]
+            counts = Counts(x, y, down_x, down_y)
+        for part, a, b in ((Direction.FORWARD, x, y), (Direction.BACKWARD, counts.backward_x, counts.backward_y)):
+            rows = self.sums[part]
+            rows[0] += a.sum(axis=0)
+            rows[1] += b.sum(axis=0)
+            for row, (first, second) in enumerate(((a, a), (b, b), (a, b)), start=2):
+                rows[row] += np.einsum("ij,ij->j", first, second)
+        forward = {"x": x, "y": y}
+        backward = {"x": counts.backward_x, "y": counts.backward_y}
+        for pair, matrix in self.products.items():
+            matrix += forward[pair[0]].T @ backward[pair[1]]
         self.trials += block.trials
-        return x, y
+        return counts
 
     def _exceedances(self, scores: Floats) -> Floats:
         trials, width = len(scores), len(self.thresholds) + 1
-        passed = np.searchsorted(self.thresholds, scores, side="right")
+        # A failed run's scores count as below every threshold.
+        passed = np.searchsorted(self.thresholds, np.where(np.isnan(scores), -np.inf, scores), side="right")
         passed += np.arange(trials)[:, None] * width
         by_bin = np.bincount(passed.ravel(), minlength=trials * width).reshape(trials, width)
         exceeding: Floats = scores.shape[1] - np.cumsum(by_bin[:, :-1], axis=1, dtype=np.float64)
@@ -86,16 +111,16 @@ class Bets:
         else:
             self.stakes = [np.clip(mean / square, 0.0, limit) for mean, square in payoffs]
 
-    def log_growth(self, x: Floats, y: Floats) -> Floats:
+    def log_growth(self, counts: Counts) -> Floats:
         """log(1 + λD + λ'D') for each trial (rows) and each ε of the window (columns)."""
-        inserted, held_out = (counts / size for counts, size in zip((x, y), self.counter.sizes, strict=True))
-        total = np.zeros((len(x), len(self.odds)))
+        k, m = self.counter.sizes
+        total = np.zeros((len(counts.forward_x), len(self.odds)))
         for (part, place), stake in zip(self.places.items(), self.stakes, strict=True):
             if part is Direction.FORWARD:
-                payoff = inserted[:, place] - self.odds * held_out[:, place] - self.delta
+                likely, unlikely = counts.forward_x[:, place] / k, counts.forward_y[:, place] / m
             else:
-                payoff = (1 - held_out[:, place]) - self.odds * (1 - inserted[:, place]) - self.delta
-            total += stake * payoff
+                likely, unlikely = 1 - counts.backward_y[:, place] / m, 1 - counts.backward_x[:, place] / k
+            total += stake * (likely - self.odds * unlikely - self.delta)
         return np.log1p(total)
 
     def thresholds_in_use(self) -> dict[Direction, float]:
@@ -116,43 +141,48 @@ class Rates:
     def __init__(self, counter: Counter) -> None:
         k, m = counter.sizes
         total = counter.trials + _PRIOR_TRIALS
-        self.x, self.y = counter.x / (k * total), counter.y / (m * total)
-        self.xx, self.yy, self.xy = counter.xx / (k * k * total), counter.yy / (m * m * total), counter.xy / (k * m * total)
+        scale = np.array([k, m, k * k, m * m, k * m])[:, None] * total
+        self.sums = {part: rows / scale for part, rows in counter.sums.items()}
+        size = {"x": k, "y": m}
+        self.products = {
+            pair: matrix / (size[pair[0]] * size[pair[1]] * total) for pair, matrix in counter.products.items()
+        }
         self.one = counter.trials / total
         self.prior_square = _PRIOR_TRIALS * _PRIOR_SQUARE / total
         self.unseen = {Direction.FORWARD: _PRIOR_HITS / (m * total), Direction.BACKWARD: _PRIOR_HITS / (k * total)}
 
+    def _moments(self, part: Direction, place: Ints) -> tuple[Floats, ...]:
+        """Means of the likely and the unlikely rate, of their squares, and of their product."""
+        x, y, xx, yy, xy = self.sums[part][:, place]
+        if part is Direction.FORWARD:
+            return x, y, xx, yy, xy
+        one = self.one  # the rates are 1-y and 1-x
+        return one - y, one - x, one - 2 * y + yy, one - 2 * x + xx, one - x - y + xy
+
     def largest_odds(self, part: Direction, delta: float) -> float:
         """The e^ε at which no threshold has a payoff with a positive mean any more."""
-        likely, unlikely = (self.x, self.y) if part is Direction.FORWARD else (self.one - self.y, self.one - self.x)
+        likely, unlikely, *_ = self._moments(part, np.arange(self.sums[part].shape[1]))
         return float(np.max((likely - delta) / (unlikely + self.unseen[part])))
 
     def payoff(self, part: Direction, place: Ints, odds: Floats, delta: float) -> tuple[Floats, Floats]:
         """Mean and second moment of the payoff with threshold ``place``."""
-        x, y, xx, yy, xy = self.x[place], self.y[place], *(m[place, place] for m in (self.xx, self.yy, self.xy))
-        if part is Direction.BACKWARD:  # the rates 1-y and 1-x take the places of x and y
-            x, y, xx, yy, xy = (
-                self.one - y,
-                self.one - x,
-                self.one - 2 * y + yy,
-                self.one - 2 * x + xx,
-                self.one - x - y + xy,
-            )
-        return x - odds * (y + self.unseen[part]) - delta, xx - 2 * odds * xy + odds**2 * yy + self.prior_square
+        likely, unlikely, likely2, unlikely2, product = self._moments(part, place)
+        mean = likely - odds * (unlikely + self.unseen[part]) - delta
+        return mean, likely2 - 2 * odds * product + odds**2 * unlikely2 + self.prior_square
 
     def best_threshold(self, part: Direction, odds: Floats, delta: float, limit: Floats) -> Ints:
         """Per ε, the threshold of the largest predicted growth if this direction were bet on alone."""
-        mean, square = self.payoff(part, np.arange(len(self.x)), odds[:, None], delta)
+        mean, square = self.payoff(part, np.arange(self.sums[part].shape[1]), odds[:, None], delta)
         stake = np.clip(mean / square, 0.0, limit[:, None])
         places: Ints = np.argmax(stake * (mean - stake * square / 2), axis=1)
         return places
 
     def cross(self, forward: Ints, backward: Ints, odds: Floats) -> Floats:
         """Mean product of the forward payoff at one threshold and the backward payoff at another (δ neglected)."""
-        x, y = self.x[forward], self.y[forward]
-        x_low, y_low = x - self.xx[forward, backward], y - self.xy[backward, forward]  # with 1 - x of the other
-        x_high, y_high = x - self.xy[forward, backward], y - self.yy[forward, backward]  # with 1 - y of the other
-        product: Floats = x_high - odds * (x_low + y_high) + odds**2 * y_low
+        x, y = self.sums[Direction.FORWARD][:2, forward]
+        xx, xy, yx, yy = (self.products[pair][forward, backward] for pair in ("xx", "xy", "yx", "yy"))
+        # Forward the rates are x and y, backward 1-y and 1-x.
+        product: Floats = (x - xy) - odds * ((x - xx) + (y - yy)) + odds**2 * (y - yx)
         return product
 
 

@@ -14,8 +14,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from lidp.claim import Direction
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidScores
@@ -101,8 +99,8 @@ class LiftedBettingRun:
             take = min(scores.trials - done, self._refresh_at - self._trials, BLOCK_TRIALS)
             block = scores[done : done + take]
             if self._counter is not None and self._bets is not None:
-                x, y = self._counter.count(block)
-                self._wealth.settle(self._bets.log_growth(x, y), self._bets.window, self._trials)
+                counts = self._counter.count(block)
+                self._wealth.settle(self._bets.log_growth(counts), self._bets.window, self._trials)
             self._history.append(block)
             self._trials += take
             done += take
@@ -112,7 +110,7 @@ class LiftedBettingRun:
         """Choose thresholds and stakes from all trials so far."""
         if self._counter is None or self._trials >= self._regrid_at:
             # Further trials make further tails reachable, so candidates are drawn anew at every doubling.
-            self._history = [_join(self._history)]
+            self._history = [Scores.join(self._history)]
             self._counter = Counter(self._history[0])
             self._regrid_at = 2 * self._trials
         self._bets = Bets(self._counter, self._wealth, self.delta, self.method.direction)
@@ -120,15 +118,15 @@ class LiftedBettingRun:
 
     def bound(self) -> EpsilonBound:
         """The bound on all trials so far, with its path."""
-        scores = _join(self._history)
+        scores = Scores.join(self._history)
         thresholds: dict[str, float] = {}
         rates: dict[str, float] = {"wealth": self._wealth.wealth}
         if self._bets is not None:
             for part, threshold in self._bets.thresholds_in_use().items():
                 thresholds[part] = threshold
                 for arm, values in zip(("inserted", "held_out"), scores.arms(), strict=True):
-                    exceeding = float((values >= threshold).mean())
-                    rates[f"{part}_{arm}"] = exceeding if part is Direction.FORWARD else 1 - exceeding
+                    inside = values >= threshold if part is Direction.FORWARD else values < threshold
+                    rates[f"{part}_{arm}"] = float(inside.mean())
         return self.method.report(
             scores,
             self.epsilon,
@@ -139,13 +137,3 @@ class LiftedBettingRun:
             path=self._wealth.path,
             assumptions=("each trial's canaries are fresh and independent of the trials before",),
         )
-
-
-def _join(blocks: list[Scores]) -> Scores:
-    if len(blocks) == 1:
-        return blocks[0]
-    if not blocks:
-        raise InvalidScores("no trial was given yet; call update first")
-    inserted = np.concatenate([block.arms()[0] for block in blocks])
-    held_out = np.concatenate([block.arms()[1] for block in blocks])
-    return Scores(inserted=inserted, held_out=held_out, neighbours=blocks[0].neighbours)

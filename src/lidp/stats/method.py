@@ -86,4 +86,7 @@ def check_direction(method: Method) -> None:
 
 def check_probabilities(delta: float, failure_probability: float) -> tuple[float, float]:
     """The two numbers every bound needs, validated."""
-    return checks.delta(delta=delta), checks.probability(failure_probability=failure_probability)
+    delta, failure_probability = checks.delta(delta=delta), checks.probability(failure_probability=failure_probability)
+    if failure_probability < 1e-100:
+        raise InvalidArgument(f"failure_probability must be at least 1e-100, got {failure_probability}")
+    return delta, failure_probability

@@ -86,6 +86,11 @@ class GuessCounting(Method):
                 f"{self.name} needs independent fair coins, these scores have none: inserted and held-out canaries whose "
                 "numbers were fixed are not coin flips; use lifted-betting, wilson or bernstein"
             )
+        if scores.sequential:
+            raise MethodNotApplicable(
+                f"{self.name} looks at all scores of a run before any coin, and sequential scores use coins of lower-index "
+                "canaries; use coin-wager, or scores that use no coins"
+            )
         if isinstance(self.threshold, FixedThreshold) and self.direction is not Direction.BOTH:
             raise MethodNotApplicable(
                 f"{self.name} with a fixed threshold in one direction makes a random number of guesses, for which it is "
@@ -126,7 +131,7 @@ class GuessCounting(Method):
                 return scores, [self._guess(scores, fraction)], 1.0
             case FixedThreshold(value):
                 values, coins = scores.flips()
-                right = int(((values >= value) == coins).sum())
+                right = int((((values >= value) == coins) & ~np.isnan(values)).sum())
                 return scores, [Guesses(coins.size, coins.size, right, value, value)], 1.0
             case UnionThreshold(int(number)):
                 fractions = _halvings(number, scores)
@@ -145,14 +150,16 @@ class GuessCounting(Method):
     def _guess(self, scores: Scores, fraction: float) -> Guesses:
         values, coins = scores.flips()[0].ravel(), scores.flips()[1].ravel()
         order = np.argsort(values, kind="stable")
-        made = max(1, round(fraction * len(order)))
-        n_in = (
-            made if self.direction is Direction.FORWARD else 0 if self.direction is Direction.BACKWARD else (made + 1) // 2
-        )
+        order = order[~np.isnan(values[order])]
+        made = max(1, round(fraction * len(values)))
+        n_in = {Direction.FORWARD: made, Direction.BACKWARD: 0, Direction.BOTH: (made + 1) // 2}[self.direction]
         n_out = made - n_in
+        # The number of guesses is fixed: those that failed runs leave without a coin to guess count as wrong.
+        n_in = min(n_in, len(order))
+        n_out = min(n_out, len(order) - n_in)
         guessed_in, guessed_out = order[len(order) - n_in :], order[:n_out]
         return Guesses(
-            coins=len(order),
+            coins=len(values),
             made=made,
             right=int(coins[guessed_in].sum() + (~coins[guessed_out]).sum()),
             lowest_in=float(values[guessed_in[0]]) if n_in else None,

@@ -34,6 +34,20 @@ class Candidates(ABC):
         """
 
 
+def _number_of_thresholds(count: object) -> int:
+    number = checks.count(count=count)
+    if number > 100_000:
+        raise InvalidArgument(f"count must be at most 100,000 thresholds, got {number}")
+    return number
+
+
+def _known(*arms: Floats) -> Floats:
+    """All scores of runs that did not fail; a zero if there is none, as some threshold there must be."""
+    values = np.concatenate([arm.ravel() for arm in arms])
+    values = values[~np.isnan(values)]
+    return values if values.size else np.zeros(1)
+
+
 @dataclass(frozen=True)
 class TailQuantiles(Candidates):
     """Quantiles of all scores, denser towards both tails, where the informative thresholds are."""
@@ -41,12 +55,12 @@ class TailQuantiles(Candidates):
     count: int = 500
 
     def __post_init__(self) -> None:
-        checks.count(count=self.count)
+        _number_of_thresholds(self.count)
 
     def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
-        ordered = np.sort(np.concatenate([likely.ravel(), unlikely.ravel()]))
+        ordered = np.sort(_known(likely, unlikely))
         reach = math.log(max(2 * len(ordered), 4))
-        levels = 1 / (1 + np.exp(-np.linspace(-reach, reach, self.count)))
+        levels = 1 / (1 + np.exp(-reach * np.linspace(-1, 1, self.count))) if self.count > 1 else np.array([0.5])
         places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
         return np.unique(ordered[places])
 
@@ -63,13 +77,15 @@ class CentralGrid(Candidates):
     high: float = 0.9
 
     def __post_init__(self) -> None:
-        checks.count(count=self.count)
+        _number_of_thresholds(self.count)
         if not 0 <= self.low < self.high <= 1:
             raise InvalidArgument(f"low and high must satisfy 0 <= low < high <= 1, got {self.low} and {self.high}")
 
     def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
-        low, high = np.quantile(likely if likely.size else unlikely, (self.low, self.high))
-        return np.unique(np.linspace(low, high, self.count))
+        known = _known(likely)
+        low, high = np.quantile(known if known.size else _known(unlikely), (self.low, self.high))
+        steps = np.linspace(0, 1, self.count)
+        return np.unique(low * (1 - steps) + high * steps)
 
     def __str__(self) -> str:
         return f"{self.count} values between quantiles {self.low:g} and {self.high:g}"
@@ -112,7 +128,7 @@ class FixedThreshold(ThresholdStrategy):
         return Choice(np.array([self.value]), scores, 1.0)
 
     def __str__(self) -> str:
-        return f"fixed:{self.value:g}"
+        return f"fixed:{self.value!r}"
 
 
 @dataclass(frozen=True)
@@ -147,8 +163,8 @@ class UnionThreshold(ThresholdStrategy):
     pilot: float = 0.1
 
     def __post_init__(self) -> None:
-        if isinstance(self.grid, (int, np.integer)):
-            object.__setattr__(self, "grid", checks.count(grid=self.grid))
+        if isinstance(self.grid, (int, float, np.number)):
+            object.__setattr__(self, "grid", _number_of_thresholds(self.grid))
         else:
             grid = tuple(checks.finite(threshold=value) for value in self.grid)
             if not grid:
@@ -164,7 +180,9 @@ class UnionThreshold(ThresholdStrategy):
         return Choice(grid, rest, 1.0 / len(grid))
 
     def __str__(self) -> str:
-        return f"union:{self.grid if isinstance(self.grid, int) else len(self.grid)}"
+        if isinstance(self.grid, int):
+            return f"union:{self.grid} from the first {self.pilot:g} of the trials"
+        return f"union:{self.grid}"
 
 
 def check_strategy(name: str, threshold: object) -> None:

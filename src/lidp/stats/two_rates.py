@@ -8,6 +8,7 @@ own threshold, and spends half of it on the lower limit of one rate and half on 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.method import Method, check_direction, check_probabilities
-from lidp.stats.thresholds import Choice, SplitThreshold, ThresholdStrategy, check_strategy
+from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.xbern import tail_histogram
 
 Floats = NDArray[np.float64]
@@ -79,7 +80,7 @@ def rate(histogram: Ints) -> Floats:
 
 
 def epsilon_of_rates(high: Floats, low: Floats, delta: float) -> Floats:
-    """log((high - δ) / low), 0 where that is negative; a low rate of exactly 0 cannot come out of an upper limit."""
+    """log((high - δ) / low), 0 where that is negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(high - delta > low, np.log((high - delta) / low), 0.0)
 
@@ -118,17 +119,21 @@ class TwoRates(Method):
         thresholds: dict[str, float] = {}
         rates: dict[str, float] = {}
         for part in self.direction.parts:
-            choice = self._choose(scores, part, delta, share)
-            found = self._limits(arms_of(choice.scores), choice.thresholds, part, share * choice.share)
-            epsilons = epsilon_of_rates(found.high_lower, found.low_upper, delta)
-            best = int(np.argmax(epsilons))
-            epsilon = max(epsilon, float(epsilons[best]))
-            thresholds[part] = float(choice.thresholds[best])
-            likely, unlikely = ("inserted", "held_out") if part is Direction.FORWARD else ("held_out", "inserted")
-            rates[f"{part}_{likely}"] = found.high[best]
-            rates[f"{part}_{likely}_lower"] = found.high_lower[best]
-            rates[f"{part}_{unlikely}"] = found.low[best]
-            rates[f"{part}_{unlikely}_upper"] = found.low_upper[best]
+
+            def epsilons(arms: Arms, candidates: Floats, allowed: float, part: Direction = part) -> Floats:
+                found = self._limits(arms, candidates, part, allowed)
+                return epsilon_of_rates(found.high_lower, found.low_upper, delta)
+
+            best = best_threshold(scores, self.threshold, part, epsilons, share)
+            epsilon = max(epsilon, best.value)
+            thresholds[part] = best.threshold
+            if best.arms is not None:
+                found = self._limits(best.arms, np.array([best.threshold]), part, best.share)
+                likely, unlikely = ("inserted", "held_out") if part is Direction.FORWARD else ("held_out", "inserted")
+                rates[f"{part}_{likely}"] = found.high[0]
+                rates[f"{part}_{likely}_lower"] = found.high_lower[0]
+                rates[f"{part}_{unlikely}"] = found.low[0]
+                rates[f"{part}_{unlikely}_upper"] = found.low_upper[0]
         return self.report(
             scores,
             epsilon,
@@ -136,23 +141,15 @@ class TwoRates(Method):
             failure_probability=failure_probability,
             thresholds=thresholds,
             rates=rates,
-            assumptions=("trials are independent and alike",),
+            assumptions=("trials are independent and alike", *self.caveats),
         )
 
-    def _choose(self, scores: Scores, part: Direction, delta: float, share: float) -> Choice:
-        def objective(some: Scores, candidates: Floats) -> Floats:
-            arms = arms_of(some)
-            if not len(arms.inserted) or not len(arms.held_out):
-                return np.zeros(len(candidates))
-            found = self._limits(arms, candidates, part, share)
-            return epsilon_of_rates(found.high_lower, found.low_upper, delta)
-
-        return self.threshold.choose(scores, lambda some: samples_of(some, part), objective)
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What else the bound rests on, with these parameters."""
+        return ()
 
     def _limits(self, arms: Arms, thresholds: Floats, part: Direction, share: float) -> Limits:
-        if not len(arms.inserted) or not len(arms.held_out):
-            ones = np.ones(len(thresholds))
-            return Limits(0 * ones, 0 * ones, ones, ones)
         counted = tails(arms, thresholds, part)
         return Limits(
             rate(counted.high),
@@ -160,6 +157,44 @@ class TwoRates(Method):
             rate(counted.low),
             self.upper(counted.low, share / 2),
         )
+
+
+class Best(NamedTuple):
+    """The threshold that a strategy settled on, and what came of it.
+
+    ``arms`` are the scores it was used on, None if one of them was empty and nothing could be said.
+    """
+
+    value: float
+    threshold: float
+    arms: Arms | None
+    share: float
+
+
+def best_threshold(
+    scores: Scores,
+    strategy: ThresholdStrategy,
+    direction: Direction,
+    evaluate: Callable[[Arms, Floats, float], Floats],
+    failure_probability: float,
+) -> Best:
+    """Let the strategy choose, then take the best of the thresholds that it may use.
+
+    ``evaluate(arms, thresholds, failure_probability)`` is larger for stronger evidence, and never asked about an empty arm: with
+    one coin a trial, all coins may have fallen alike.
+    """
+
+    def objective(some: Scores, thresholds: Floats) -> Floats:
+        arms = arms_of(some)
+        return evaluate(arms, thresholds, failure_probability) if all(map(len, arms)) else np.zeros(len(thresholds))
+
+    choice = strategy.choose(scores, lambda some: samples_of(some, direction), objective)
+    arms, share = arms_of(choice.scores), failure_probability * choice.share
+    if not all(map(len, arms)):
+        return Best(0.0, float(choice.thresholds[0]), None, share)
+    values = evaluate(arms, choice.thresholds, share)
+    place = int(np.argmax(values))
+    return Best(float(values[place]), float(choice.thresholds[place]), arms, share)
 
 
 class Limits(NamedTuple):

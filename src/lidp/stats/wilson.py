@@ -35,11 +35,15 @@ class Wilson(OrderedRates):
         if self.as_printed and self.order != 4:
             raise InvalidArgument(f"as_printed differs from the corrected formula for order 4 only, got order {self.order}")
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return ("the fourth-order formula as printed, which is not proved",) if self.as_printed else ()
+
     def limit(self, histogram: Ints, failure_probability: float, *, order: int, upper: bool) -> Floats:
         from scipy.special import ndtri
 
         canaries = histogram.shape[1] - 1
-        quantile = float(ndtri(1 - failure_probability / order))
+        quantile = -float(ndtri(failure_probability / order))
         spread = quantile**2 / int(histogram[0].sum())
         steps = {2: _printed_second_step(canaries, spread)} if self.as_printed else None
         return mean_limit(histogram_moments(histogram, order), canaries, spread=spread, slack=0.0, upper=upper, steps=steps)

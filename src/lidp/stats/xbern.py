@@ -51,7 +51,13 @@ def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) 
     Sorting does the counting, along the longer axis: a trial's count is a place in its sorted scores; and a trial has at
     least j scores beyond a threshold exactly when its j-th largest is, so those of all trials can be sorted instead.
     """
-    trials, canaries = scores.shape
+    canaries = scores.shape[1]
+    failed = np.isnan(scores[:, 0])
+    if failed.any():  # a run that failed is in no rejection set
+        histogram = tail_histogram(scores[~failed], thresholds, strict=strict)
+        histogram[:, 0] += int(failed.sum())
+        return histogram
+    trials = len(scores)
     rows = np.sort(scores, axis=1)
     side: Literal["left", "right"] = "right" if strict else "left"
     if trials < canaries:
@@ -95,6 +101,8 @@ def variance_limit(mean: Floats, linear: float, constant: Floats | float, spread
     The right side holds a variance that is itself a function of the unknown x, so the limit is a root of a quadratic,
     but never nearer than ``mean``: where the variance would be negative the inequality asks for ±(x - mean) ≤ 0.
     """
+    if not math.isfinite(spread):  # a deviation too large to compute excludes nothing
+        return np.full_like(mean, 1.0 if upper else 0.0)
     a = 1.0 + spread
     half_b = mean + spread * linear / 2
     c = mean**2 - spread * np.asarray(constant)
