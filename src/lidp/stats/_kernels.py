@@ -92,6 +92,7 @@ def wager(
     strengths = np.empty(canaries)
     chances = np.empty(canaries)
     hits = np.empty(canaries, np.bool_)
+    all_odds = np.exp(epsilons)
     written = 0
     open_end = rejected
     for t in range(trials):
@@ -115,11 +116,12 @@ def wager(
         while e < open_end and epsilons[e] < furthest:
             if log_wealth[e] < goal:
                 epsilon = epsilons[e]
-                odds = math.exp(epsilon)
+                odds = all_odds[e]
                 scale = (1 + odds) / odds
                 wealth = 1.0
-                # A hair more than needed, so that rounding cannot make a reached goal a missed one.
-                enough = math.exp(min(goal - log_wealth[e] + charges[e] + 1e-12, 700.0))
+                # A hair more than needed, so that rounding cannot make a reached goal a missed one. A coin doubles at most.
+                missing = goal - log_wealth[e] + charges[e] + 1e-12
+                enough = math.exp(min(missing, 700.0)) if missing < 0.7 * active else math.inf
                 for i in range(active):
                     if strengths[i] <= epsilon:
                         continue

@@ -18,7 +18,7 @@ from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method, check_direction, check_probabilities
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, TwoRates, best_threshold, rate, tails
+from lidp.stats.two_rates import Arms, Evidence, TwoRates, best_threshold, rate, tails
 
 Floats = NDArray[np.float64]
 
@@ -65,32 +65,27 @@ class GaussianDP(Method):
         self.check(scores)
         interval = self._interval(scores)
 
-        def error_limits(arms: Arms, thresholds: Floats, share: float) -> tuple[Floats, Floats]:
+        def evidence(arms: Arms, thresholds: Floats, share: float) -> Evidence:
             counted = tails(arms, thresholds, Direction.FORWARD)
-            return interval.upper(counted.low, share / 2), 1 - interval.lower(counted.high, share / 2)
-
-        def mus(arms: Arms, thresholds: Floats, share: float) -> Floats:
-            return _mu(*error_limits(arms, thresholds, share))
-
-        best = best_threshold(scores, self.threshold, Direction.FORWARD, mus, failure_probability)
-        rates = {"mu": best.value}
-        if best.arms is not None:
-            at = np.array([best.threshold])
-            false_positive, false_negative = error_limits(best.arms, at, best.share)
-            observed = tails(best.arms, at, Direction.FORWARD)
-            rates |= {
-                "inserted": rate(observed.high)[0],
-                "held_out": rate(observed.low)[0],
-                "false_positive_upper": false_positive[0],
-                "false_negative_upper": false_negative[0],
+            false_positive = interval.upper(counted.low, share / 2)
+            false_negative = 1 - interval.lower(counted.high, share / 2)
+            mu = _mu(false_positive, false_negative)
+            return mu, {
+                "mu": mu,
+                "inserted": rate(counted.high),
+                "held_out": rate(counted.low),
+                "false_positive_upper": false_positive,
+                "false_negative_upper": false_negative,
             }
+
+        best = best_threshold(scores, self.threshold, Direction.FORWARD, evidence, failure_probability)
         return self.report(
             scores,
             gaussian_epsilon(best.value, delta),
             delta=delta,
             failure_probability=failure_probability,
             thresholds={"forward": best.threshold},
-            rates=rates,
+            rates=best.rates,
             assumptions=(
                 "trials are independent and alike",
                 "the privacy curve is that of a Gaussian mechanism (GDP)",

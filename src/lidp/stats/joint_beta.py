@@ -14,7 +14,7 @@ from lidp.scores import Scores
 from lidp.stats.binomial import check_one_canary
 from lidp.stats.method import Method, check_direction, check_probabilities
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, best_threshold, rate, tails
+from lidp.stats.two_rates import Arms, Evidence, best_threshold, rate, tails
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,22 +50,19 @@ class JointBeta(Method):
         delta, failure_probability = check_probabilities(delta, failure_probability)
         self.check(scores)
 
-        def epsilons(arms: Arms, thresholds: Floats, share: float) -> Floats:
+        def evidence(arms: Arms, thresholds: Floats, share: float) -> Evidence:
             counted = tails(arms, thresholds, Direction.FORWARD)
-            return credible_epsilon(counted.high, counted.low, delta, share, self.direction)
+            epsilons = credible_epsilon(counted.high, counted.low, delta, share, self.direction)
+            return epsilons, {"inserted": rate(counted.high), "held_out": rate(counted.low)}
 
-        best = best_threshold(scores, self.threshold, Direction.FORWARD, epsilons, failure_probability)
-        rates: dict[str, float] = {}
-        if best.arms is not None:
-            observed = tails(best.arms, np.array([best.threshold]), Direction.FORWARD)
-            rates = {"inserted": rate(observed.high)[0], "held_out": rate(observed.low)[0]}
+        best = best_threshold(scores, self.threshold, Direction.FORWARD, evidence, failure_probability)
         return self.report(
             scores,
             best.value,
             delta=delta,
             failure_probability=failure_probability,
             thresholds={"forward": best.threshold},
-            rates=rates,
+            rates=best.rates,
             assumptions=("trials are independent and alike", "Jeffreys priors on both rates"),
         )
 

@@ -120,20 +120,13 @@ class TwoRates(Method):
         rates: dict[str, float] = {}
         for part in self.direction.parts:
 
-            def epsilons(arms: Arms, candidates: Floats, allowed: float, part: Direction = part) -> Floats:
-                found = self._limits(arms, candidates, part, allowed)
-                return epsilon_of_rates(found.high_lower, found.low_upper, delta)
+            def evidence(arms: Arms, candidates: Floats, allowed: float, part: Direction = part) -> Evidence:
+                return self._evidence(arms, candidates, part, delta, allowed)
 
-            best = best_threshold(scores, self.threshold, part, epsilons, share)
+            best = best_threshold(scores, self.threshold, part, evidence, share)
             epsilon = max(epsilon, best.value)
             thresholds[part] = best.threshold
-            if best.arms is not None:
-                found = self._limits(best.arms, np.array([best.threshold]), part, best.share)
-                likely, unlikely = ("inserted", "held_out") if part is Direction.FORWARD else ("held_out", "inserted")
-                rates[f"{part}_{likely}"] = found.high[0]
-                rates[f"{part}_{likely}_lower"] = found.high_lower[0]
-                rates[f"{part}_{unlikely}"] = found.low[0]
-                rates[f"{part}_{unlikely}_upper"] = found.low_upper[0]
+            rates |= {f"{part}_{name}": value for name, value in best.rates.items()}
         return self.report(
             scores,
             epsilon,
@@ -149,58 +142,52 @@ class TwoRates(Method):
         """What else the bound rests on, with these parameters."""
         return ()
 
-    def _limits(self, arms: Arms, thresholds: Floats, part: Direction, share: float) -> Limits:
+    def _evidence(self, arms: Arms, thresholds: Floats, part: Direction, delta: float, share: float) -> Evidence:
         counted = tails(arms, thresholds, part)
-        return Limits(
-            rate(counted.high),
-            self.lower(counted.high, share / 2),
-            rate(counted.low),
-            self.upper(counted.low, share / 2),
-        )
+        lower, upper = self.lower(counted.high, share / 2), self.upper(counted.low, share / 2)
+        likely, unlikely = ("inserted", "held_out") if part is Direction.FORWARD else ("held_out", "inserted")
+        return epsilon_of_rates(lower, upper, delta), {
+            likely: rate(counted.high),
+            f"{likely}_lower": lower,
+            unlikely: rate(counted.low),
+            f"{unlikely}_upper": upper,
+        }
+
+
+Evidence = tuple[Floats, dict[str, Floats]]
+"""How strong the evidence is at each of several thresholds, and the rates behind it by name."""
 
 
 class Best(NamedTuple):
-    """The threshold that a strategy settled on, and what came of it.
-
-    ``arms`` are the scores it was used on, None if one of them was empty and nothing could be said.
-    """
+    """The threshold that a strategy settled on, and what came of it."""
 
     value: float
     threshold: float
-    arms: Arms | None
-    share: float
+    rates: dict[str, float]
 
 
 def best_threshold(
     scores: Scores,
     strategy: ThresholdStrategy,
     direction: Direction,
-    evaluate: Callable[[Arms, Floats, float], Floats],
+    evidence: Callable[[Arms, Floats, float], Evidence],
     failure_probability: float,
 ) -> Best:
     """Let the strategy choose, then take the best of the thresholds that it may use.
 
-    ``evaluate(arms, thresholds, failure_probability)`` is larger for stronger evidence, and never asked about an empty arm: with
-    one coin a trial, all coins may have fallen alike.
+    ``evidence(arms, thresholds, failure_probability)`` is never asked about an empty arm: with one coin a trial, all coins may
+    have fallen alike, and then nothing is known.
     """
 
     def objective(some: Scores, thresholds: Floats) -> Floats:
         arms = arms_of(some)
-        return evaluate(arms, thresholds, failure_probability) if all(map(len, arms)) else np.zeros(len(thresholds))
+        return evidence(arms, thresholds, failure_probability)[0] if all(map(len, arms)) else np.zeros(len(thresholds))
 
     choice = strategy.choose(scores, lambda some: samples_of(some, direction), objective)
-    arms, share = arms_of(choice.scores), failure_probability * choice.share
+    arms = arms_of(choice.scores)
     if not all(map(len, arms)):
-        return Best(0.0, float(choice.thresholds[0]), None, share)
-    values = evaluate(arms, choice.thresholds, share)
+        return Best(0.0, float(choice.thresholds[0]), {})
+    values, rates = evidence(arms, choice.thresholds, failure_probability * choice.share)
     place = int(np.argmax(values))
-    return Best(float(values[place]), float(choice.thresholds[place]), arms, share)
-
-
-class Limits(NamedTuple):
-    """Observed rates and their one-sided limits, per threshold."""
-
-    high: Floats
-    high_lower: Floats
-    low: Floats
-    low_upper: Floats
+    at_best = {name: float(array[place]) for name, array in rates.items()}
+    return Best(float(values[place]), float(choice.thresholds[place]), at_best)
