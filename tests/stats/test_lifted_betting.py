@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from lidp import InvalidArgument, InvalidScores, LiftedBetting, Scores
+from lidp import Direction, InvalidArgument, InvalidScores, LiftedBetting, Scores
+from lidp.stats.lifted_bets import Counter
 
 
 def arms(trials=150, canaries=6, shift=1.2, seed=0):
@@ -91,3 +92,28 @@ def test_bad_grids(options):
 def test_the_bound_lies_on_the_grid():
     found = LiftedBetting(resolution=0.25).bound(arms(), delta=0, failure_probability=0.05)
     assert found.epsilon in {0.25 * i for i in range(20)}
+
+
+def test_counting_with_failed_runs_agrees_with_counting_without():
+    """The short cut for blocks without failed runs adds what the long way adds."""
+    scores = arms(trials=40)
+    short, long = Counter(scores), Counter(scores)
+    counts = short.count(scores)
+    long.trials += scores.trials
+    long._add(counts)
+    for part in Direction.BOTH.parts:
+        np.testing.assert_array_equal(short.sums[part], long.sums[part])
+    for pair in short.products:
+        np.testing.assert_array_equal(short.products[pair], long.products[pair])
+
+
+def test_batch_and_stream_agree_with_failed_runs():
+    whole = arms()
+    failed = np.random.default_rng(5).random((150, 2)) < 0.1
+    scores = Scores(**whole.to_arrays(), failed=failed)
+    expected = LiftedBetting().bound(scores, delta=1e-5, failure_probability=0.05)
+    assert expected.epsilon > 0
+    run = LiftedBetting().begin(delta=1e-5, failure_probability=0.05)
+    for t in range(150):
+        run.update(scores[t : t + 1])
+    assert run.bound() == expected
