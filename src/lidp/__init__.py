@@ -1,6 +1,6 @@
 """lidp: rigorous lower bounds on the ε of differentially private mechanisms and training.
 
-Start with :class:`Scores` and :func:`bound`:
+With scores at hand, start with :class:`Scores` and :func:`bound`; with a mechanism, with :class:`Target` and :func:`audit`.
 
     >>> import lidp
     >>> scores = lidp.Scores(scores=[[0.1, 2.3, -0.4]], coins=[[0, 1, 0]])
@@ -8,10 +8,13 @@ Start with :class:`Scores` and :func:`bound`:
     0.0
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import InvalidArgument, InvalidScores, LidpError, MethodNotApplicable
+from lidp.errors import AuditFailed, InvalidArgument, InvalidScores, LidpError, MethodNotApplicable, StoreError
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
@@ -27,16 +30,58 @@ from lidp.stats.registry import METHODS, applicable, bound
 from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
 from lidp.stats.wilson import Wilson
 
+if TYPE_CHECKING:
+    from lidp.audits import AuditInterrupted, Progress, audit, result_of
+    from lidp.canaries import CanaryDistribution
+    from lidp.canaries.sphere import UniformSphere
+    from lidp.planner import BudgetPlan, plan
+    from lidp.result import AuditResult, Verdict, recheck
+    from lidp.target import Output, Prepared, Target
+    from lidp.trials.scoring import Decorrelated, SelfNormalised
+
 __version__ = "0.1.0"
+
+# What runs audits is imported on first use: those who only have scores do not wait for it.
+_LAZY = {
+    "AuditInterrupted": "lidp.audits",
+    "AuditResult": "lidp.result",
+    "BudgetPlan": "lidp.planner",
+    "CanaryDistribution": "lidp.canaries",
+    "Decorrelated": "lidp.trials.scoring",
+    "Output": "lidp.target",
+    "Prepared": "lidp.target",
+    "Progress": "lidp.audits",
+    "SelfNormalised": "lidp.trials.scoring",
+    "Target": "lidp.target",
+    "UniformSphere": "lidp.canaries.sphere",
+    "Verdict": "lidp.result",
+    "audit": "lidp.audits",
+    "plan": "lidp.planner",
+    "recheck": "lidp.result",
+    "result_of": "lidp.audits",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'lidp' has no attribute {name!r}")
+
 
 __all__ = [
     "METHODS",
+    "AuditFailed",
+    "AuditInterrupted",
+    "AuditResult",
     "Bernstein",
+    "BudgetPlan",
+    "CanaryDistribution",
     "CentralGrid",
     "Claim",
     "ClopperPearson",
     "CoinFlip",
     "CoinWager",
+    "Decorrelated",
     "Design",
     "Direction",
     "EpsilonBound",
@@ -55,14 +100,26 @@ __all__ = [
     "Neighbours",
     "OneRun",
     "OneRunFDP",
+    "Output",
+    "Prepared",
+    "Progress",
     "RankGuesses",
     "ReplaceOne",
     "Scores",
+    "SelfNormalised",
     "SplitThreshold",
+    "StoreError",
     "TailQuantiles",
+    "Target",
+    "UniformSphere",
     "UnionThreshold",
+    "Verdict",
     "Wilson",
     "__version__",
     "applicable",
+    "audit",
     "bound",
+    "plan",
+    "recheck",
+    "result_of",
 ]

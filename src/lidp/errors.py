@@ -3,7 +3,9 @@
     LidpError
     ├── InvalidArgument        a value outside its range (also a ValueError)
     │   └── InvalidScores      scores or coins that cannot be read as such
-    └── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
+    ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
+    ├── StoreError             a store that cannot be opened, or belongs to another audit
+    └── AuditFailed            the audit could not run at all
 
 Every message names the value that was found and what to do about it.
 """
@@ -23,3 +25,11 @@ class InvalidScores(InvalidArgument):
 
 class MethodNotApplicable(LidpError, ValueError):
     """The method's guarantee does not extend to the design or size of these scores."""
+
+
+class StoreError(LidpError):
+    """The file of an audit cannot be opened, or belongs to another audit."""
+
+
+class AuditFailed(LidpError):
+    """The audit could not run: its preparation, its canaries or its target failed before any trial."""

@@ -20,6 +20,8 @@ class Purpose(IntEnum):
     CANARIES = 1
     HELD_OUT = 2
     NOISE = 3
+    AUXILIARY = 4
+    PREPARATION = 5
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:

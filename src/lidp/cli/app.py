@@ -1,6 +1,7 @@
 """The application: its subcommands, and how errors leave it.
 
-Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted, 2 bad usage or input, 130 interrupted.
+Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted, 2 bad usage or input, 3 the audit could not run,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Annotated
 import typer
 
 import lidp
-from lidp.cli import bound, simulate
-from lidp.errors import LidpError
+from lidp.cli import audit, bound, plan, resume, simulate
+from lidp.errors import AuditFailed, LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
 _ClickException: type[BaseException] = typer.BadParameter.__mro__[2]
@@ -23,7 +24,10 @@ app = typer.Typer(
     rich_markup_mode=None,  # the framed style cuts long option names off at 80 columns
     pretty_exceptions_enable=False,
 )
+app.command(name="audit", help=audit.HELP)(audit.command)
+app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
+app.command(name="plan", help=plan.HELP)(plan.command)
 app.add_typer(simulate.app, name="simulate")
 
 
@@ -39,6 +43,8 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
+    except AuditFailed as error:
+        return _complain(str(error), 3)
     except LidpError as error:
         return _complain(str(error), 2)
     except _ClickException as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from lidp.audits import result_of
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli.threshold_option import parse_threshold
 from lidp.epsilon_bound import EpsilonBound
@@ -18,11 +19,12 @@ from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
+from lidp.store import is_store
 
 HELP = f"""Bound ε from a file of scores.
 
 FILE is .npz with the arrays inserted and held_out, or scores and coins (trials x canaries; higher = looks more inserted),
-or .csv with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1).
+or .csv with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1), or the store of an audit.
 
 Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-betting for arms.
 """
@@ -33,8 +35,10 @@ PICKING = "picking the best of these after seeing them is not a valid bound: cho
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="Scores, .npz or .csv.", show_default=False)],
-    delta: Annotated[float, typer.Option(help="The δ at which ε is bounded.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Scores (.npz or .csv), or a store.", show_default=False)],
+    delta: Annotated[
+        float | None, typer.Option(help="The δ at which ε is bounded; a store's own if left out.", show_default=False)
+    ] = None,
     method: Annotated[str | None, typer.Option(help="A method's name, or all.", show_default=False)] = None,
     failure_probability: Annotated[float, typer.Option(help="β: how often the bound may exceed the true ε.")] = 0.05,
     order: Annotated[
@@ -58,15 +62,14 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> int:
+    scores, delta, neighbours = _read(file, delta, neighbours)
     judged = Claim(claim, delta, _member(Neighbours, "neighbours", neighbours)) if claim is not None else None
     if method == "all":
         if order is not None or threshold is not None or as_printed or judged is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
-        scores = read_scores(file, neighbours=neighbours)
         _show_all(scores, delta, failure_probability, _member(Direction, "direction", direction), as_json)
         return 0
     kind = method_named(method) if method is not None else None
-    scores = read_scores(file, neighbours=neighbours)
     options: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
     if order is not None:
         options["order"] = order
@@ -86,6 +89,16 @@ def command(
         if judged is not None:
             typer.echo(f"the claim {judged} is {'refuted' if refuted else 'not refuted'}")
     return 1 if refuted else 0
+
+
+def _read(file: Path, delta: float | None, neighbours: str) -> tuple[Scores, float, str]:
+    """Scores from a file of scores, or from the store of an audit."""
+    if file.suffix not in (".npz", ".csv") and file.is_file() and is_store(file):
+        result = result_of(file)
+        return result.scores, result.claim.delta if delta is None else delta, str(result.claim.neighbours)
+    if delta is None:
+        raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
+    return read_scores(file, neighbours=neighbours), delta, neighbours
 
 
 def _member(kind: type[Member], name: str, value: str) -> Member:

@@ -8,6 +8,8 @@ Gram matrix of K independent uniform unit vectors is that of the rows of a Bartl
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,3 +76,31 @@ def _unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> Float
 
 def _chi_square(rng: np.random.Generator, degrees: int, size: int = 1) -> Floats:
     return rng.chisquare(degrees, size) if degrees else np.zeros(size)
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """The Gaussian mechanism itself: the sum of vectors of length at most 1, plus noise σ in every coordinate."""
+
+    sigma: float
+    dimension: int
+
+    def __post_init__(self) -> None:
+        checks.positive(sigma=self.sigma)
+        checks.count(dimension=self.dimension)
+
+    def __call__(self, dataset: Any, rng: np.random.Generator) -> Floats:
+        noise: Floats = self.sigma * rng.standard_normal(self.dimension)
+        return noise + np.sum(dataset, axis=0) if len(dataset) else noise
+
+
+class InnerProduct:
+    """The score of a vector that may have been added to an output: their inner product."""
+
+    def __call__(self, output: Floats, canary: Floats) -> float:
+        return float(np.dot(output, canary))
+
+    def many(self, output: Floats, canaries: Floats) -> Floats:
+        """The scores of an array of canaries, a row each."""
+        scores: Floats = np.asarray(canaries) @ output
+        return scores

@@ -27,13 +27,13 @@ from lidp.errors import InvalidScores
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid
 from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
-from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CoinWager(Method):
+class CoinWager(AnytimeMethod):
     """Wagers on every coin, with predictions learned from the coins before it.
 
     Guarantee: finite-sample and anytime-valid over trials: with probability 1 - β the bound lies below the true ε after
@@ -65,11 +65,6 @@ class CoinWager(Method):
         """A run that takes trials as they come."""
         delta, failure_probability = check_probabilities(delta, failure_probability)
         return CoinWagerRun(self, delta, failure_probability)
-
-    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
-        run = self.begin(delta=delta, failure_probability=failure_probability)
-        run.update(scores)
-        return run.bound()
 
     def cap_for(self, canaries: int, delta: float, *, first: bool) -> float:
         """The cap in units of e^-ε for a trial; nothing of that trial is known yet.

@@ -20,7 +20,7 @@ from lidp.errors import InvalidScores
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, WealthPath, check_grid
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
-from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 
 # When bets are chosen; affects strength only.
 _WARM_UP_TRIALS = 8
@@ -29,7 +29,7 @@ _REFRESH = 1.1  # bets are chosen again each time the number of trials has grown
 
 
 @dataclass(frozen=True)
-class LiftedBetting(Method):
+class LiftedBetting(AnytimeMethod):
     """Bets on "inserted scores exceed a threshold more often than e^ε times held-out ones", trial by trial.
 
     Guarantee: finite-sample and anytime-valid: with probability 1 - β the bound lies below the true ε after *every*
@@ -57,11 +57,6 @@ class LiftedBetting(Method):
         """A run that takes trials as they come."""
         delta, failure_probability = check_probabilities(delta, failure_probability)
         return LiftedBettingRun(self, delta, failure_probability)
-
-    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
-        run = self.begin(delta=delta, failure_probability=failure_probability)
-        run.update(scores)
-        return run.bound()
 
 
 class LiftedBettingRun:

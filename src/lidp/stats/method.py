@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from lidp import checks
 from lidp.claim import Direction
@@ -19,6 +19,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     guarantee: ClassVar[Guarantee]
+    anytime: ClassVar[bool] = False
+    """whether the bound holds after every trial at once, so that an audit may stop when it likes"""
     direction: Direction
 
     @abstractmethod
@@ -73,6 +75,35 @@ class Method(ABC):
             path=path,
             assumptions=assumptions,
         )
+
+
+class Run(Protocol):
+    """An anytime-valid method at work on trials as they come."""
+
+    @property
+    def epsilon(self) -> float:
+        """The bound so far."""
+
+    def update(self, scores: Scores) -> float:
+        """Take further trials, in their order; returns the bound so far."""
+
+    def bound(self) -> EpsilonBound:
+        """The bound on all trials so far, with its path."""
+
+
+class AnytimeMethod(Method):
+    """A method whose bound holds after every trial."""
+
+    anytime: ClassVar[bool] = True
+
+    @abstractmethod
+    def begin(self, *, delta: float, failure_probability: float) -> Run:
+        """A run that takes trials as they come."""
+
+    def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
+        run = self.begin(delta=delta, failure_probability=failure_probability)
+        run.update(scores)
+        return run.bound()
 
 
 def check_direction(method: Method) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
@@ -13,8 +17,9 @@ from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
 from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import Method
-from lidp.stats.one_run import OneRun
+from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
+from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
 from lidp.stats.wilson import Wilson
 
 METHODS: dict[str, type[Method]] = {
@@ -86,3 +91,26 @@ def bound(
     elif not isinstance(method, Method):
         raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
     return method.bound(scores, delta=delta, failure_probability=failure_probability)
+
+
+_PARTS = {
+    kind.__name__: kind
+    for kind in (FixedThreshold, SplitThreshold, UnionThreshold, RankGuesses, TailQuantiles, CentralGrid, *METHODS.values())
+}
+
+
+def to_plain(thing: Any) -> Any:
+    """A method or threshold strategy as plain data that :func:`from_plain` turns back into an equal one."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return {"kind": type(thing).__name__, **{item.name: to_plain(getattr(thing, item.name)) for item in fields(thing)}}
+    return list(thing) if isinstance(thing, tuple) else str(thing) if isinstance(thing, StrEnum) else thing
+
+
+def from_plain(plain: Any) -> Any:
+    """The inverse of :func:`to_plain`. Knows methods and their parts only, so reading someone else's data runs nothing."""
+    if isinstance(plain, dict):
+        kind = _PARTS.get(str(plain.get("kind")))
+        if kind is None:
+            raise InvalidArgument(f"unknown method {plain.get('kind')!r}; was it written by a newer version of lidp?")
+        return kind(**{name: from_plain(value) for name, value in plain.items() if name != "kind"})
+    return tuple(plain) if isinstance(plain, list) else plain

@@ -1,0 +1,479 @@
+"""The verb: plan → trials → store → statistics → result."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.claim import Claim
+from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.result import AuditResult, TrialNote, Verdict
+from lidp.scores import Scores
+from lidp.stats.method import AnytimeMethod, Method, check_probabilities
+from lidp.stats.registry import default_method, from_plain, method_named, to_plain
+from lidp.store import Store
+from lidp.streams import Purpose, check_seed, stream
+from lidp.target import Prepared, Target
+from lidp.trials.executors import Executor, choose_executor
+from lidp.trials.scoring import as_trial_score
+from lidp.trials.trial import TrialRecord, TrialSetup
+
+_FLUSH_SECONDS = 0.2  # finished trials are written, and bet on, at least this often
+
+STOPS = ("refuted", "never")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit is: for whoever watches."""
+
+    done: int
+    planned: int
+    epsilon: float | None
+    claim: float
+    seconds: float
+    failed: int
+
+
+class AuditInterrupted(KeyboardInterrupt):
+    """An interrupt, with the result so far; all finished trials are in the store, if there is one."""
+
+    def __init__(self, result: AuditResult | None) -> None:
+        super().__init__("the audit was interrupted")
+        self.result = result
+
+
+def audit(
+    mechanism: Any,
+    *,
+    claim: Claim,
+    canaries: Any = None,
+    score: Any = None,
+    dataset: Any = (),
+    prepare: Any = None,
+    design: Design | None = None,
+    trials: int = 256,
+    method: Method | str | None = None,
+    failure_probability: float = 0.05,
+    seed: int = 0,
+    workers: int = 1,
+    store: str | Path | None = None,
+    stop_when: str | None = None,
+    time_limit: float | None = None,
+    retry: bool = True,
+    executor: Executor | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    origin: str | None = None,
+) -> AuditResult:
+    """Audit a mechanism: plant canaries, run it, score, bound ε, compare with the claim.
+
+    Args:
+        mechanism: a :class:`Target`, or a callable ``mechanism(dataset, rng) -> output`` with ``canaries``, ``score``,
+            ``dataset`` and ``prepare`` as :class:`Target` describes them.
+        claim: what is claimed.
+        design: who is inserted; 64 canaries by coin flips if left out.
+        trials: the budget.
+        method: a method or its name; the betting method of the design if left out.
+        seed: same seed, same result, for any number of workers, interrupted or not.
+        workers: processes to run trials in; 1 runs them in this process.
+        store: an SQLite file to keep trials in; if it exists, the audit goes on where it stopped.
+        stop_when: "refuted" (anytime-valid methods only, and their default) or "never".
+        time_limit: seconds a trial may take; it runs in a process of its own then.
+        retry: whether a trial whose worker process died is run once more, with the same coins and streams.
+        executor: who runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
+        watch: called with a :class:`Progress` now and then.
+        origin: how the target can be found again, for ``lidp resume``.
+
+    Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
+    fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
+    """
+    plan = _Plan.make(
+        target=_target(mechanism, canaries, score, dataset, prepare),
+        claim=claim,
+        design=design or CoinFlip(64, claim.neighbours),
+        trials=trials,
+        method=method,
+        failure_probability=failure_probability,
+        seed=seed,
+        stop_when=stop_when,
+        origin=origin,
+    )
+    executor = executor or choose_executor(workers, time_limit, retry)
+    if store is None:
+        return _Audit(plan, None, watch).run(executor)
+    with _open(store, plan) as opened:
+        return _Audit(plan, opened, watch).run(executor)
+
+
+def resume(
+    store: str | Path,
+    load: Callable[[str, Claim], Target],
+    *,
+    workers: int = 1,
+    time_limit: float | None = None,
+    retry: bool = True,
+    watch: Callable[[Progress], None] | None = None,
+) -> AuditResult:
+    """Go on with the audit in a store. ``load(origin, claim)`` finds its target again."""
+    with Store.open(store) as opened:
+        plan = _Plan.of(opened.configuration)
+        if plan.origin is None:
+            raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
+        plan = replace(plan, target=load(plan.origin, plan.claim))
+        return _Audit(plan, opened, watch).run(choose_executor(workers, time_limit, retry))
+
+
+def result_of(store: str | Path) -> AuditResult:
+    """The result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded."""
+    with Store.read(store) as opened:
+        plan = _Plan.of(opened.configuration)
+        running = _Audit(plan, opened, None)
+        running.recall()
+        return running.result()
+
+
+def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: Any) -> Target:
+    if isinstance(mechanism, Target):
+        if canaries is not None or score is not None or prepare is not None or len(dataset):
+            raise InvalidArgument("a Target has its own canaries, score, dataset and prepare; leave those out")
+        return mechanism
+    if canaries is None or score is None:
+        raise InvalidArgument("an audit needs canaries= and score=, or a Target that bundles them with the mechanism")
+    return Target(mechanism, canaries, score, dataset, prepare)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done, checked."""
+
+    target: Target | None
+    name: str
+    claim: Claim
+    design: Design
+    trials: int
+    method: Method
+    failure_probability: float
+    seed: int
+    stop_when: str
+    sequential: bool
+    origin: str | None
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        target: Target,
+        claim: Claim,
+        design: Design,
+        trials: int,
+        method: Method | str | None,
+        failure_probability: float,
+        seed: int,
+        stop_when: str | None,
+        origin: str | None,
+    ) -> _Plan:
+        if not isinstance(claim, Claim):
+            raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
+        if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
+            raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
+        if design.neighbours is not claim.neighbours:
+            raise InvalidArgument(
+                f"the claim is about {claim.neighbours} neighbours, the design tests {design.neighbours} ones; "
+                "a bound for one relation says nothing about the other"
+            )
+        check_probabilities(claim.delta, failure_probability)
+        sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
+        probe = _probe(design, sequential)
+        chosen = method_named(method)() if isinstance(method, str) else method or default_method(probe)
+        chosen.check(probe)
+        stop = stop_when or ("refuted" if chosen.anytime else "never")
+        if stop not in STOPS:
+            raise InvalidArgument(f"stop_when must be one of {', '.join(STOPS)}, got {stop_when!r}")
+        if stop == "refuted" and not chosen.anytime:
+            raise MethodNotApplicable(
+                f"{chosen.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
+            )
+        return cls(
+            target=target,
+            name=target.name,
+            claim=claim,
+            design=design,
+            trials=checks.count(trials=trials),
+            method=chosen,
+            failure_probability=failure_probability,
+            seed=check_seed(seed),
+            stop_when=stop,
+            sequential=sequential,
+            origin=origin,
+        )
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, Any]) -> _Plan:
+        """The plan that a store was made for; its target is not loaded."""
+        kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
+        design = dict(configuration["design"])
+        return cls(
+            target=None,
+            name=configuration["target"],
+            claim=Claim(**configuration["claim"]),
+            design=kinds[design.pop("kind")](**design),
+            trials=configuration["trials"],
+            method=from_plain(configuration["method"]),
+            failure_probability=configuration["failure_probability"],
+            seed=configuration["seed"],
+            stop_when=configuration["stop_when"],
+            sequential=configuration["sequential"],
+            origin=configuration["origin"],
+        )
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What must be the same to resume."""
+        design = {name: str(value) if name == "neighbours" else value for name, value in asdict(self.design).items()}
+        return {
+            "target": self.name,
+            "claim": {**asdict(self.claim), "neighbours": str(self.claim.neighbours)},
+            "design": {"kind": type(self.design).__name__, **design},
+            "trials": self.trials,
+            "method": to_plain(self.method),
+            "failure_probability": self.failure_probability,
+            "seed": self.seed,
+            "stop_when": self.stop_when,
+            "sequential": self.sequential,
+            "origin": self.origin,
+        }
+
+
+def _probe(design: Design, sequential: bool) -> Scores:
+    """Scores of the design's shape, to ask a method whether it covers it."""
+    if isinstance(design, CoinFlip):
+        zeros = np.zeros((1, design.canaries))
+        half = np.arange(design.canaries).reshape(1, -1) % 2
+        return Scores(scores=zeros, coins=half, neighbours=design.neighbours, sequential=sequential)
+    zeros = np.zeros((1, design.canaries))
+    return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
+
+
+def _open(path: str | Path, plan: _Plan) -> Store:
+    path = Path(path)
+    if not path.exists():
+        return Store.create(path, plan.configuration)
+    opened = Store.open(path)
+    stored, asked = opened.configuration, plan.configuration
+    different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
+    if different:
+        opened.close()
+        told = "; ".join(f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different)
+        raise StoreError(f"{path} belongs to another audit: {told}. Resume with the same settings, or use another store")
+    return opened
+
+
+class _Audit:
+    """An audit under way: records by number, and the run of the method over their finished prefix."""
+
+    def __init__(self, plan: _Plan, store: Store | None, watch: Callable[[Progress], None] | None) -> None:
+        self.plan = plan
+        self.store = store
+        self.watch = watch
+        self.started = time.monotonic()
+        self.records: dict[int, TrialRecord] = {}
+        self.unsaved: list[TrialRecord] = []
+        self.flushed = self.started
+        self.prefix = 0
+        self.stopped_at: int | None = None
+        self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
+        self.live = (
+            plan.method.begin(delta=plan.claim.delta, failure_probability=plan.failure_probability)
+            if isinstance(plan.method, AnytimeMethod)
+            else None
+        )
+
+    def run(self, executor: Executor) -> AuditResult:
+        """Run what is missing, and say what came of it."""
+        self.recall()
+        missing = [index for index in range(self.plan.trials) if index not in self.records]
+        try:
+            if missing and self.stopped_at is None:
+                self._run(executor, self._prepare(), missing)
+        except KeyboardInterrupt:
+            self.watch = None
+            self._flush()
+            raise AuditInterrupted(self.result() if self.prefix else None) from None
+        return self.result()
+
+    def recall(self) -> None:
+        """Take up what the store has."""
+        if self.store is None:
+            return
+        self.records = {record.index: record for record in self.store.trials()}
+        self.preparation = self.store.preparation()
+        self._advance()
+
+    def _prepare(self) -> TrialSetup:
+        target = self.plan.target
+        assert target is not None  # noqa: S101  # only plans read from a store have none, and those are not run
+        if target.prepare is not None and self.preparation is None:
+            try:
+                found = target.prepare(target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
+                prepared = found if isinstance(found, Prepared) else Prepared(found)
+                arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
+            except Exception as error:
+                raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
+            self.preparation = (arrays, prepared.models)
+            if self.store is not None:
+                self.store.keep_preparation(arrays, prepared.models)
+        prepared_arrays = None if target.prepare is None or self.preparation is None else self.preparation[0]
+        return TrialSetup(target, self.plan.design, self.plan.seed, prepared_arrays)
+
+    def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int]) -> None:
+        _try_canaries(setup)
+        self._tell()
+        results = executor.run(setup, missing)
+        try:
+            for records in results:
+                self.unsaved.extend(records)
+                if time.monotonic() - self.flushed > _FLUSH_SECONDS:
+                    self._flush()
+                    if self.stopped_at is not None:
+                        break
+        finally:
+            close = getattr(results, "close", None)
+            if close is not None:
+                close()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Keep what is finished, bet on the finished prefix, tell who watches."""
+        if self.unsaved:
+            if self.store is not None:
+                self.store.keep_trials(self.unsaved)
+            self.records.update({record.index: record for record in self.unsaved})
+            self.unsaved = []
+            self._advance()
+        self.flushed = time.monotonic()
+        self._tell()
+
+    def _advance(self) -> None:
+        """Bet on trials in the order of their numbers, as far as they are finished without a gap."""
+        start = self.prefix
+        while self.prefix in self.records and self.prefix < self.plan.trials:
+            self.prefix += 1
+        if self.live is None or self.prefix == start or self.stopped_at is not None:
+            return
+        self.live.update(self._scores(start, self.prefix))
+        if self.plan.stop_when == "refuted" and self.live.epsilon > self.plan.claim.epsilon:
+            # The result is that of the first trial at which the claim fell, however many more have finished by now.
+            path = self.live.bound().path
+            self.stopped_at = next(seen for seen, epsilon in path if epsilon > self.plan.claim.epsilon)
+
+    def _scores(self, start: int, stop: int) -> Scores:
+        return scores_of([self.records[index] for index in range(start, stop)], self.plan.design, self.plan.sequential)
+
+    def _tell(self) -> None:
+        if self.watch is not None:
+            self.watch(
+                Progress(
+                    done=len(self.records),
+                    planned=self.plan.trials,
+                    epsilon=None if self.live is None else self.live.epsilon,
+                    claim=self.plan.claim.epsilon,
+                    seconds=time.monotonic() - self.started,
+                    failed=sum(bool(record.failures) for record in self.records.values()),
+                )
+            )
+
+    def result(self) -> AuditResult:
+        """The result on the finished prefix."""
+        used = self.stopped_at or self.prefix
+        if not used:
+            raise AuditFailed("no trial is finished, so there is nothing to say")
+        plan = self.plan
+        scores = self._scores(0, used)
+        found = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+        verdict = Verdict.NOT_REFUTED if _could_refute(plan, used) else Verdict.UNDECIDED
+        if found.refutes(plan.claim):
+            verdict = Verdict.REFUTED
+        return AuditResult(
+            verdict=verdict,
+            bound=found,
+            claim=plan.claim,
+            target=plan.name,
+            design=plan.design,
+            method=plan.method,
+            seed=plan.seed,
+            planned_trials=plan.trials,
+            preparation_models=self.preparation[1] if self.preparation else 0,
+            scores=scores,
+            notes=tuple(
+                TrialNote(r.index, r.seconds, r.attempts, r.failures, r.metadata)
+                for r in (self.records[index] for index in range(used))
+            ),
+            versions=_versions(),
+            seconds=time.monotonic() - self.started,
+        )
+
+
+def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool = False) -> Scores:
+    """The scores of some trials, failed runs marked."""
+    if isinstance(design, CoinFlip):
+        return Scores(
+            scores=np.array([record.arrays["scores"] for record in records]),
+            coins=np.array([record.arrays["coins"] for record in records]),
+            failed=np.array(["scores" in record.failures for record in records]),
+            neighbours=design.neighbours,
+            sequential=sequential,
+        )
+    arms = ("inserted", "held_out")
+    return Scores(
+        inserted=np.array([record.arrays["inserted"] for record in records]),
+        held_out=np.array([record.arrays["held_out"] for record in records]),
+        failed=np.array([[arm in record.failures for arm in arms] for record in records]),
+        neighbours=design.neighbours,
+    )
+
+
+def _could_refute(plan: _Plan, trials: int) -> bool:
+    """Whether a mechanism that gives every canary away would be refuted with so many trials."""
+    design = plan.design
+    if isinstance(design, CoinFlip):
+        coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
+        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential)
+    else:
+        ones = np.ones((trials, design.canaries))
+        perfect = Scores(inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours)
+    try:
+        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+    except MethodNotApplicable:  # too few trials to split, say
+        return False
+    return best.refutes(plan.claim)
+
+
+def _try_canaries(setup: TrialSetup) -> None:
+    """Draw two canaries, so that a broken distribution fails the audit and not every one of its trials."""
+    try:
+        found = setup.target.canaries.draw(np.random.default_rng(0), 2)
+        size = len(found)
+    except Exception as error:
+        raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error
+    if size != 2:
+        raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("lidp", "numpy", "scipy", "numba"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # run from a source tree
+            continue
+    return found

@@ -1,0 +1,106 @@
+"""``lidp audit``: run a whole audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lidp.audits import AuditInterrupted, audit
+from lidp.claim import Claim, Neighbours
+from lidp.cli.targets import BUILT_IN, load_target
+from lidp.cli.watching import watcher
+from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.errors import InvalidArgument
+from lidp.result import AuditResult, Verdict
+
+HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.
+
+TARGET is a lidp.Target: path/file.py:object or package.module:object; or built in: {", ".join(BUILT_IN)}.
+
+With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
+usage, 3 if the audit could not run, 130 if it was interrupted.
+"""
+
+
+def command(
+    target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)],
+    epsilon: Annotated[float, typer.Option(help="The claimed ε.", show_default=False)],
+    delta: Annotated[float, typer.Option(help="The claimed δ.")] = 0.0,
+    design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip",
+    canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
+    trials: Annotated[int, typer.Option(help="The budget: trials at most.")] = 256,
+    method: Annotated[str | None, typer.Option(help="A method's name.", show_default="the design's")] = None,
+    failure_probability: Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")] = 0.05,
+    neighbours: Annotated[str, typer.Option(help="add-remove or replace-one, for coin flips.")] = "add-remove",
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes to run trials in.")] = 1,
+    store: Annotated[
+        Path | None, typer.Option(help="Where to keep trials; resumes if it exists.", show_default=False)
+    ] = None,
+    stop_when: Annotated[
+        str | None, typer.Option(help="refuted or never.", show_default="refuted, if the method allows")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds a trial may take.", show_default=False)] = None,
+    no_retry: Annotated[bool, typer.Option("--no-retry", help="Do not rerun a trial whose worker died.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> int:
+    layout = _design(design, canaries, neighbours)
+    claim = Claim(epsilon, delta, layout.neighbours)
+
+    def run() -> AuditResult:
+        watch, close = watcher(quiet=quiet)
+        try:
+            return audit(
+                load_target(target, claim),
+                claim=claim,
+                design=layout,
+                trials=trials,
+                method=method,
+                failure_probability=failure_probability,
+                seed=seed,
+                workers=workers,
+                store=store,
+                stop_when=stop_when,
+                time_limit=time_limit,
+                retry=not no_retry,
+                watch=watch,
+                origin=target,
+            )
+        finally:
+            close()
+
+    return finish(run, store=store, report=report, as_json=as_json)
+
+
+def finish(run: Callable[[], AuditResult], *, store: Path | None, report: Path | None, as_json: bool) -> int:
+    """Run, show the result, and turn it into an exit code."""
+    try:
+        result = run()
+    except AuditInterrupted as interrupt:
+        if interrupt.result is not None and not as_json:
+            typer.echo(str(interrupt.result))
+        again = f"lidp resume {store}" if store is not None else "nothing was stored; use --store to be able to resume"
+        typer.echo(f"lidp: interrupted; to go on: {again}", err=True)
+        return 130
+    if report is not None:
+        report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
+    typer.echo(result.to_json(indent=2) if as_json else str(result))
+    return 1 if result.verdict is Verdict.REFUTED else 0
+
+
+def _design(name: str, canaries: int, neighbours: str) -> Design:
+    relation = Claim(0, 0, neighbours).neighbours  # type: ignore[arg-type]  # a name is checked there
+    if name == "coin-flip":
+        return CoinFlip(canaries, relation)
+    if relation is not Neighbours.ADD_REMOVE:
+        raise InvalidArgument("--neighbours is for coin flips; leave-one-out and replace-one say it themselves")
+    if name == "leave-one-out":
+        return LeaveOneOut(canaries, canaries)
+    if name == "replace-one":
+        return ReplaceOne(canaries, canaries)
+    raise InvalidArgument(f"design must be coin-flip, leave-one-out or replace-one, got {name!r}")

@@ -1,0 +1,94 @@
+"""Finding the target of an audit: built in, in a module, or in a file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lidp.canaries.sphere import UniformSphere
+from lidp.claim import Claim
+from lidp.errors import AuditFailed, InvalidArgument
+from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
+from lidp.planner import sigma_for
+from lidp.target import Target
+
+_DIMENSION = 1000
+
+
+def _gaussian(share: float) -> Callable[[Claim], Target]:
+    def make(claim: Claim) -> Target:
+        if not claim.epsilon or not claim.delta:
+            raise InvalidArgument("the built-in Gaussian mechanism needs an epsilon and a delta above 0")
+        mechanism = GaussianSum(share * sigma_for(claim.epsilon, claim.delta), _DIMENSION)
+        name = "gaussian" if share == 1 else f"gaussian with {share:g} of the noise"
+        return Target(mechanism, UniformSphere(_DIMENSION), InnerProduct(), name=name)
+
+    return make
+
+
+BUILT_IN: dict[str, Callable[[Claim], Target]] = {
+    "gaussian": _gaussian(1.0),
+    "gaussian-half-noise": _gaussian(0.5),
+}
+
+
+def load_target(text: str, claim: Claim) -> Target:
+    """The target that a text names: a built-in name, ``package.module:object`` or ``path/file.py:object``.
+
+    Raises:
+        InvalidArgument: if there is no such thing, or it is not a Target.
+        AuditFailed: if the file or module cannot be run.
+    """
+    if text in BUILT_IN:
+        return BUILT_IN[text](claim)
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        raise InvalidArgument(
+            f"the target must be {', '.join(BUILT_IN)}, package.module:object or path/file.py:object, got {text!r}"
+        )
+    module = _module(place)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidArgument(f"{place} has no {name!r}")
+        found = getattr(found, part)
+    if not isinstance(found, Target):
+        raise InvalidArgument(
+            f"{text} is a {type(found).__name__}, not a lidp.Target; bundle mechanism, canaries and score"
+        )
+    return found
+
+
+def _module(place: str) -> Any:
+    if not place.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            raise InvalidArgument(
+                f"there is no module {place!r} ({error}); a file is named by its path, ending in .py"
+            ) from None
+        except Exception as error:
+            raise AuditFailed(f"importing {place} failed: {type(error).__name__}: {error}") from error
+        finally:
+            sys.path.pop(0)
+    path = Path(place)
+    if not path.is_file():
+        raise InvalidArgument(f"{path}: there is no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InvalidArgument(f"{path} cannot be read as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise AuditFailed(f"running {path} failed: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    return module

@@ -1,0 +1,197 @@
+"""``AuditResult``: the verdict, and all that is needed to judge or re-check it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from lidp.claim import Claim
+from lidp.designs import Design
+from lidp.epsilon_bound import EpsilonBound
+from lidp.errors import InvalidArgument
+from lidp.scores import Scores
+from lidp.stats.method import Method
+from lidp.stats.registry import bound, from_plain, to_plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+
+class Verdict(StrEnum):
+    """What an audit says about its claim."""
+
+    REFUTED = "refuted"
+    NOT_REFUTED = "not refuted"
+    UNDECIDED = "undecided budget"
+    """no mechanism, however leaky, could have been refuted with this many trials"""
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """What is known of a trial besides its scores."""
+
+    index: int
+    seconds: float
+    attempts: int
+    failures: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The outcome of an audit.
+
+    Guarantee: if the verdict is ``refuted``, the claim is false unless an event of at most ``bound.failure_probability``
+    happened, in the sense of ``bound.guarantee``. ``not refuted`` does not mean that the claim is true.
+    """
+
+    verdict: Verdict
+    bound: EpsilonBound
+    claim: Claim
+    target: str
+    design: Design
+    method: Method
+    seed: int
+    planned_trials: int
+    preparation_models: int
+    scores: Scores = field(repr=False, compare=False)
+    notes: tuple[TrialNote, ...] = field(repr=False, compare=False)
+    versions: Mapping[str, str] = field(repr=False, compare=False)
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def models(self) -> int:
+        """All models that were trained for the bound, those of the preparation included."""
+        return self.bound.models + self.preparation_models
+
+    @property
+    def failed_runs(self) -> int:
+        """How many runs of the mechanism failed; they are kept, as outputs that nobody bets on."""
+        return int(self.scores.failed.sum())
+
+    @property
+    def retried_trials(self) -> int:
+        """How many trials were run a second time, because a worker process had died."""
+        return sum(note.attempts > 1 for note in self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON; the scores are in the witness."""
+        return {
+            "verdict": str(self.verdict),
+            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
+            "bound": self.bound.to_dict(),
+            "target": self.target,
+            "design": {"kind": type(self.design).__name__, **_plain(asdict(self.design))},
+            "method": to_plain(self.method),
+            "seed": self.seed,
+            "planned_trials": self.planned_trials,
+            "models": self.models,
+            "preparation_models": self.preparation_models,
+            "failed_runs": self.failed_runs,
+            "retried_trials": self.retried_trials,
+            "seconds": self.seconds,
+            "versions": dict(self.versions),
+            "trials": [_plain(asdict(note)) for note in self.notes],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The result as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def witness(self) -> dict[str, Any]:
+        """Enough to re-check the verdict from the scores alone, without the mechanism: see :func:`recheck`."""
+        arrays = {name: array.tolist() for name, array in self.scores.to_arrays().items()}
+        for name in ("inserted", "held_out", "scores"):
+            if name in arrays:
+                arrays[name] = [[None if value != value else value for value in row] for row in arrays[name]]
+        return {
+            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
+            "failure_probability": self.bound.failure_probability,
+            "method": to_plain(self.method),
+            "sequential": self.scores.sequential,
+            "scores": arrays,
+            "epsilon": self.bound.epsilon,
+            "refuted": self.verdict is Verdict.REFUTED,
+        }
+
+    def plot(self) -> Figure:
+        """The bound over trials against the claim, as a matplotlib figure (extra ``plot``)."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise InvalidArgument("plotting needs matplotlib; install lidp[plot]") from None
+        figure = Figure(figsize=(6, 3.5), layout="constrained")
+        axes = figure.subplots()
+        points = self.bound.path or ((self.bound.trials, self.bound.epsilon),)
+        trials = [0, *(seen for seen, _ in points), self.bound.trials]
+        epsilons = [0.0, *(epsilon for _, epsilon in points), self.bound.epsilon]
+        axes.step(trials, epsilons, where="post", label="lower bound")
+        axes.axhline(self.claim.epsilon, linestyle="--", color="tab:red", label="claim")
+        axes.set_xlabel("trials")
+        axes.set_ylabel("ε")
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"{self.target}: {self.verdict}")
+        axes.legend()
+        return figure
+
+    def table(self) -> Table:
+        """The result as a rich table."""
+        from rich.table import Table
+
+        table = Table(title=f"{self.target}: {self.verdict}", show_header=False, title_justify="left")
+        for line in str(self).splitlines()[1:]:
+            name, _, rest = line.strip().partition("  ")
+            table.add_row(name, rest.strip())
+        return table
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+    def __str__(self) -> str:
+        comparison = ">" if self.verdict is Verdict.REFUTED else "≤" if self.verdict is Verdict.NOT_REFUTED else "?"
+        lines = [
+            f"{self.verdict}: {self.target} claims {self.claim}",
+            f"  bound      ε ≥ {self.bound.epsilon:.4g} {comparison} {self.claim.epsilon:g}, "
+            f"failure probability {self.bound.failure_probability:g}",
+            f"  method     {self.bound.method}",
+            f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
+            f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} trials x {self.bound.canaries:,} canaries, "
+            f"{self.models:,} models" + (f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""),
+        ]
+        if self.failed_runs or self.retried_trials:
+            lines.append(
+                f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"
+            )
+        if self.verdict is Verdict.UNDECIDED:
+            lines.append(
+                "  note       no mechanism could have been refuted with so few trials; lidp plan says how many it takes"
+            )
+        lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
+        return "\n".join(lines)
+
+
+def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
+    """Compute the bound of a witness again, from its scores alone.
+
+    Raises:
+        InvalidArgument: if the bound is not the one that the witness states.
+    """
+    arrays = dict(witness["scores"])
+    for name in ("inserted", "held_out", "scores"):
+        if name in arrays:
+            arrays[name] = [[float("nan") if value is None else value for value in row] for row in arrays[name]]
+    claim = Claim(**witness["claim"])
+    scores = Scores(**arrays, neighbours=claim.neighbours, sequential=witness["sequential"])
+    method = from_plain(witness["method"])
+    found = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
+    if found.epsilon != witness["epsilon"] or found.refutes(claim) != witness["refuted"]:
+        raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {found.epsilon}")
+    return found
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}

@@ -1,0 +1,81 @@
+"""``Target``: what is audited, bundled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lidp.canaries import CanaryDistribution
+from lidp.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a mechanism may return instead of its bare output, to have metadata (accuracy, steps, ...) kept with the trial."""
+
+    value: Any
+    metadata: Mapping[str, float | int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a preparation step found: plain arrays, and how many models it trained to find them."""
+
+    arrays: Mapping[str, ArrayLike]
+    models: int = 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A mechanism, the canaries to plant in its data, and the score that looks for them.
+
+    Attributes:
+        mechanism: ``mechanism(dataset, rng) -> output``. May have ``run_many(datasets, rngs) -> outputs`` for several
+            data sets at a time; each output may depend on its own data set and generator only.
+        canaries: a :class:`~lidp.canaries.CanaryDistribution`.
+        score: ``score(output, canary) -> float``, higher when the canary looks inserted. May have
+            ``many(output, canaries) -> array``. With a preparation step both get its arrays as a further argument.
+            See :mod:`lidp.trials.scoring` for scores that use more of a trial than that.
+        dataset: the base data set D: a sequence or an array; canaries are appended to it.
+        prepare: an optional step ``prepare(dataset, rng) -> Prepared`` that runs once before the first trial, with
+            randomness of its own: pilot models, a decomposition. It is stored with the audit and its models are counted.
+        name: how results call the target.
+    """
+
+    mechanism: Any
+    canaries: CanaryDistribution
+    score: Any
+    dataset: Any = ()
+    prepare: Any = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.mechanism):
+            raise InvalidArgument(f"mechanism must be callable as mechanism(dataset, rng), got {self.mechanism!r}")
+        if not callable(self.score) and not hasattr(self.score, "score_trial"):
+            raise InvalidArgument(f"score must be callable as score(output, canary), got {self.score!r}")
+        if not isinstance(self.canaries, CanaryDistribution):
+            raise InvalidArgument(f"canaries must have a method draw(rng, size), got {self.canaries!r}")
+        if self.prepare is not None and not callable(self.prepare):
+            raise InvalidArgument(f"prepare must be callable as prepare(dataset, rng), got {self.prepare!r}")
+        if not self.name:
+            object.__setattr__(self, "name", _name_of(self.mechanism))
+
+
+def with_canaries(dataset: Any, canaries: Any) -> Any:
+    """The data set with canaries appended; the data set itself is not changed."""
+    if isinstance(dataset, np.ndarray):
+        if not len(canaries):
+            return dataset.copy()
+        return np.concatenate([dataset, np.asarray(canaries, dtype=dataset.dtype)])
+    if isinstance(dataset, (list, tuple)) and isinstance(canaries, np.ndarray) and not len(dataset):
+        return canaries.copy()
+    return [*dataset, *canaries]
+
+
+def _name_of(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", None) or type(thing).__qualname__)

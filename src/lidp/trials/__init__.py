@@ -1,0 +1,1 @@
+"""Running trials: one trial, and executors that run many."""

@@ -1,0 +1,221 @@
+"""Who runs the trials: this process, or a pool of others. Never changes what a trial computes."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from lidp import checks
+from lidp.errors import InvalidArgument
+from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
+
+_BATCH = 64  # trials handed out at once, at most
+_CHUNK_SECONDS = 0.05  # ... or about as many as take this long
+_RUN_MANY = 64
+
+
+class Executor(Protocol):
+    """Runs trials and yields their records, in any order. Closing the iterator stops what is running."""
+
+    def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
+        """Run the trials of these numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One trial after the other, in this process. A mechanism that kills its process kills the audit (which can be resumed)."""
+
+    def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
+        step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
+        for start in range(0, len(indices), step):
+            yield run_trials(setup, indices[start : start + step])
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A pool of processes on this machine.
+
+    A trial that exceeds ``time_limit`` seconds is recorded as failed. A process that dies costs the trial it was running, which is
+    run once more with the same coins and streams if ``retry``, and recorded as failed if its process dies again.
+    """
+
+    workers: int
+    time_limit: float | None = None
+    retry: bool = True
+
+    def __post_init__(self) -> None:
+        checks.count(workers=self.workers)
+        if self.time_limit is not None:
+            checks.positive(time_limit=self.time_limit)
+
+    def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
+        pool = _Pool(self, setup, indices)
+        try:
+            yield from pool.results()
+        finally:
+            pool.close()
+
+
+@dataclass
+class _Worker:
+    """A process, the trials it has been given and not returned, and since when it has been silent."""
+
+    process: Any
+    pipe: Connection
+    pending: deque[int] = field(default_factory=deque)
+    since: float = 0.0
+
+
+class _Pool:
+    def __init__(self, options: Processes, setup: TrialSetup, indices: Sequence[int]) -> None:
+        self.options = options
+        self.setup = setup
+        self.queue = deque(indices)
+        self.deaths: dict[int, int] = {}
+        # Without a second try, a death must be charged to one trial: no batches then, nor with a time limit for each.
+        together = options.retry and options.time_limit is None and hasattr(setup.target.mechanism, "run_many")
+        self.step = _RUN_MANY if together else 1
+        # Forking hands mechanisms to workers as they are; elsewhere they must be picklable.
+        methods = multiprocessing.get_all_start_methods()
+        self.context = multiprocessing.get_context("fork" if "fork" in methods else None)
+        self.workers = [self._start() for _ in range(min(options.workers, len(indices)))]
+        self.pace: float | None = None
+
+    def results(self) -> Iterator[list[TrialRecord]]:
+        for worker in self.workers:
+            self._give(worker)
+        while any(worker.pending for worker in self.workers):
+            busy = {worker.pipe: worker for worker in self.workers if worker.pending}
+            ready = wait(list(busy), timeout=self._patience())
+            found: list[TrialRecord] = []
+            for pipe in ready:
+                found.extend(self._receive(busy[pipe]))  # type: ignore[index]
+            found.extend(self._overdue())
+            if found:
+                yield found
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.process.kill()
+            worker.pipe.close()
+        for worker in self.workers:
+            worker.process.join()
+
+    def _start(self) -> _Worker:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=_work, args=(self.setup, theirs, self.step), daemon=True)
+        try:
+            process.start()
+        except (AttributeError, TypeError) as error:
+            raise InvalidArgument(f"the target cannot be sent to worker processes ({error}); use workers=1") from None
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _give(self, worker: _Worker) -> None:
+        """Hand out the next trials: one, or as many as keep the worker busy for a moment."""
+        if not self.queue:
+            return
+        size = 1 if self.pace is None else max(1, min(_BATCH, math.floor(_CHUNK_SECONDS / max(self.pace, 1e-6))))
+        size = max(1, min(size, len(self.queue) // len(self.workers)))
+        if self.deaths.get(self.queue[0]):
+            size = 1
+        worker.pending.extend(self.queue.popleft() for _ in range(size))
+        worker.since = time.monotonic()
+        worker.pipe.send(list(worker.pending))
+
+    def _receive(self, worker: _Worker) -> list[TrialRecord]:
+        try:
+            records: list[TrialRecord] = worker.pipe.recv()
+        except (EOFError, OSError):
+            return self._bury(worker)
+        now = time.monotonic()
+        self.pace = (now - worker.since) / len(records)
+        worker.since = now
+        found = []
+        for record in records:
+            worker.pending.remove(record.index)
+            deaths = self.deaths.get(record.index, 0)
+            found.append(_with_attempts(record, deaths + 1) if deaths else record)
+        if not worker.pending:
+            self._give(worker)
+        return found
+
+    def _bury(self, worker: _Worker) -> list[TrialRecord]:
+        """A worker died. What it was running is tried once more, or has failed; what it had not begun goes back."""
+        worker.process.join()
+        code = worker.process.exitcode
+        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        lost = worker.pending.popleft()
+        self.deaths[lost] = self.deaths.get(lost, 0) + 1
+        self.queue.extendleft(reversed(worker.pending))
+        found = []
+        if self.options.retry and self.deaths[lost] == 1:
+            self.queue.appendleft(lost)
+        else:
+            seconds = time.monotonic() - worker.since
+            reason = f"the worker process died ({how})"
+            found = [failed_record(self.setup, lost, reason, seconds=seconds, attempts=self.deaths[lost])]
+        self._replace(worker)
+        return found
+
+    def _overdue(self) -> list[TrialRecord]:
+        limit = self.options.time_limit
+        if limit is None:
+            return []
+        found = []
+        for worker in list(self.workers):
+            seconds = time.monotonic() - worker.since
+            if worker.pending and seconds > limit and not worker.pipe.poll():
+                worker.process.kill()
+                worker.process.join()
+                late = worker.pending.popleft()
+                self.queue.extendleft(reversed(worker.pending))
+                reason = f"passed the time limit of {limit:g} s"
+                found.append(failed_record(self.setup, late, reason, seconds=seconds))
+                self._replace(worker)
+        return found
+
+    def _replace(self, worker: _Worker) -> None:
+        worker.pipe.close()
+        fresh = self._start()
+        self.workers[self.workers.index(worker)] = fresh
+        self._give(fresh)
+
+    def _patience(self) -> float | None:
+        if self.options.time_limit is None:
+            return None
+        deadlines = [worker.since + self.options.time_limit for worker in self.workers if worker.pending]
+        return max(0.0, min(deadlines) - time.monotonic()) + 0.01
+
+
+def _with_attempts(record: TrialRecord, attempts: int) -> TrialRecord:
+    return TrialRecord(record.index, record.arrays, record.failures, record.seconds, record.metadata, attempts)
+
+
+def _work(setup: TrialSetup, pipe: Connection, step: int) -> None:
+    """What a worker does until its parent closes the pipe, or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's business
+    try:
+        while True:
+            indices = pipe.recv()
+            for start in range(0, len(indices), step):
+                pipe.send(run_trials(setup, indices[start : start + step]))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def choose_executor(workers: int, time_limit: float | None, retry: bool) -> Executor:
+    """Serial for one worker without a time limit, processes otherwise."""
+    workers = checks.count(workers=workers)
+    if workers == 1 and time_limit is None:
+        return Serial()
+    return Processes(workers, time_limit, retry)

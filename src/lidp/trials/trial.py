@@ -1,0 +1,202 @@
+"""One trial: draw canaries, run the mechanism once per arm, score.
+
+A trial is a function of (target, design, seed, index) and nothing else. An arm that fails, by raising or by scores that are
+not finite, is an output like any other: it is recorded with its reason, never run again with other randomness, and nobody
+bets on it.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.claim import Neighbours
+from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.errors import InvalidScores
+from lidp.streams import Purpose, stream
+from lidp.target import Output, Target, with_canaries
+from lidp.trials.scoring import Scene, as_trial_score
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrialSetup:
+    """All that the trials of an audit share."""
+
+    target: Target
+    design: Design
+    seed: int
+    prepared: Mapping[str, NDArray[Any]] | None = None
+
+    @property
+    def extra(self) -> tuple[Any, ...]:
+        """What score functions get besides output and canary."""
+        return () if self.prepared is None else (self.prepared,)
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """What a trial hands on.
+
+    ``arrays`` are named as in ``Scores``: scores and coins, or inserted and held_out; a failed arm's scores are NaN.
+    ``failures`` says why each failed arm failed.
+    """
+
+    index: int
+    arrays: Mapping[str, Floats]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """One run of the mechanism and what is to be scored on it."""
+
+    name: str
+    number: int
+    inserted: Any
+    tested: Any
+    others: list[Ints]
+
+
+def run_trial(setup: TrialSetup, index: int) -> TrialRecord:
+    """Run one trial. Failures of the mechanism or score are recorded, not raised."""
+    return run_trials(setup, [index])[0]
+
+
+def run_trials(setup: TrialSetup, indices: Sequence[int]) -> list[TrialRecord]:
+    """Run several trials, through the mechanism's ``run_many`` where it has one."""
+    layouts = {index: _lay_out(setup, index) for index in indices}
+    outputs, seconds = _run_many(setup, layouts)
+    return [_finish(setup, index, layouts[index], outputs, seconds) for index in indices]
+
+
+Layout = tuple[Floats | None, list["_Arm"]]
+Outputs = dict[tuple[int, int], Any]
+
+
+def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs, float]:
+    """Outputs by (trial, arm number) from one call of ``run_many``, and the seconds a trial; empty if there is none."""
+    many = getattr(setup.target.mechanism, "run_many", None)
+    if many is None or len(layouts) == 1:
+        return {}, 0.0
+    jobs = {(index, arm.number): arm for index, (_, arms) in layouts.items() for arm in reversed(arms)}
+    start = time.perf_counter()
+    try:
+        found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
+    except Exception:  # noqa: BLE001  # whatever a mechanism may raise
+        # Which data set did it? Each is run alone, with the very stream it had: the same computation, not another try.
+        return {}, 0.0
+    if len(found) != len(jobs):
+        return {}, 0.0
+    return dict(zip(jobs, found, strict=True)), (time.perf_counter() - start) / len(layouts)
+
+
+def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
+    """The record of a trial whose process did not come back: its coins are known, its scores are not."""
+    coins, arms = _lay_out(setup, index)
+    arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
+    if coins is not None:
+        arrays["coins"] = coins
+    return TrialRecord(index, arrays, {arm.name: reason for arm in arms}, seconds, {}, attempts)
+
+
+def _lay_out(setup: TrialSetup, index: int) -> tuple[Floats | None, list[_Arm]]:
+    """Draw canaries and coins, and say what each run of the mechanism gets."""
+    design = setup.design
+    draw: Any = setup.target.canaries.draw
+    canaries = stream(setup.seed, trial=index, purpose=Purpose.CANARIES)
+    if isinstance(design, CoinFlip):
+        size = design.canaries
+        coins = stream(setup.seed, trial=index, purpose=Purpose.COINS).integers(0, 2, size)
+        tested = draw(canaries, size)
+        places = np.flatnonzero(coins)
+        before = np.concatenate([[0], np.cumsum(coins)[:-1]])
+        if design.neighbours is Neighbours.REPLACE_ONE:
+            rivals = draw(canaries, size)
+            inserted = _pick([tested[k] if coins[k] else rivals[k] for k in range(size)], tested)
+            # Each of the two of a pair is inserted for certain or not at all, so all lower-index ones are known.
+            others = [np.arange(k) for k in range(size)]
+        else:
+            inserted = tested[places] if isinstance(tested, np.ndarray) else [tested[k] for k in places]
+            others = [np.arange(before[k]) for k in range(size)]
+        return coins.astype(np.float64), [_Arm("scores", 1, inserted, tested, others)]
+    inserted = draw(canaries, design.canaries)
+    fresh = draw(stream(setup.seed, trial=index, purpose=Purpose.HELD_OUT), design.held_out)
+    everyone = np.arange(design.canaries)
+    others = [np.delete(everyone, k) for k in range(design.canaries)]
+    first = _Arm("inserted", 1, inserted, inserted, others)
+    # Exactly K-1 others for a held-out canary too: those of D0, or all but the last of D1.
+    fewer = [everyone[:-1]] * design.held_out
+    if isinstance(design, LeaveOneOut):
+        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, fewer)]
+    assert isinstance(design, ReplaceOne)  # noqa: S101  # for the type checker: there are three designs
+    return None, [first, _Arm("held_out", 1, inserted, fresh, fewer)]
+
+
+def _pick(chosen: list[Any], like: Any) -> Any:
+    return np.array(chosen) if isinstance(like, np.ndarray) else chosen
+
+
+def _data(setup: TrialSetup, arm: _Arm) -> Any:
+    return with_canaries(setup.target.dataset, arm.inserted)
+
+
+def _noise(setup: TrialSetup, index: int, number: int) -> np.random.Generator:
+    return stream(setup.seed, trial=index, arm=number, purpose=Purpose.NOISE)
+
+
+def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, seconds: float) -> TrialRecord:
+    """Run what was not run yet, score, and pack."""
+    start = time.perf_counter()
+    coins, arms = layout
+    arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
+    failures: dict[str, str] = {}
+    metadata: dict[str, Any] = {}
+    own: Outputs = {}
+    for arm in arms:
+        job = (index, arm.number)
+        try:
+            # Replace-one scores both kinds of canary on one output.
+            if job not in outputs and job not in own:
+                own[job] = setup.target.mechanism(_data(setup, arm), _noise(setup, *job))
+            output = outputs[job] if job in outputs else own[job]
+            if isinstance(output, Output):
+                metadata.update({f"{arm.name}_{key}": value for key, value in output.metadata.items()})
+                output = output.value
+            arrays[arm.name] = _score(setup, index, arm, output)
+        except Exception:  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
+            failures[arm.name] = traceback.format_exc(limit=-8)
+    if isinstance(setup.design, ReplaceOne) and failures:
+        # One output: if it cannot be scored for one kind of canary, nobody bets on the other either.
+        arrays = {name: np.full(len(values), np.nan) for name, values in arrays.items()}
+        failures = dict.fromkeys(arrays, next(iter(failures.values())))
+    if coins is not None:
+        arrays["coins"] = coins
+    return TrialRecord(index, arrays, failures, seconds + time.perf_counter() - start, metadata)
+
+
+def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any) -> Floats:
+    scoring = as_trial_score(setup.target.score)
+    auxiliary: Any = []
+    if scoring.auxiliary:
+        rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
+        auxiliary = setup.target.canaries.draw(rng, scoring.auxiliary)
+    scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary)
+    scores = np.asarray(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
+    if scores.shape != (len(arm.tested),):
+        raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
+    if not np.isfinite(scores).all():
+        bad = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise InvalidScores(f"the score of canary {bad} is {scores[bad]}, not a finite number")
+    return scores
