@@ -152,7 +152,7 @@ def plan(
         row = _row(design, claim, sigma, models, dimension, power, failure_probability, repeats, seed, enough)
         rows.append(row)
         # Ways that take many times the models of the best one are not simulated to their end.
-        enough = min(enough, max(models or 0, 16 * row.models if row.models else enough))
+        enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), seconds_per_model)
 
 
@@ -181,6 +181,8 @@ def _row(
     per_trial = design.models_per_trial
     most = max(1, min(enough // per_trial, _MOST_SCORES // design.canaries))
     at = None if models is None else min(most, max(1, models // per_trial))
+    if isinstance(design, LeaveOneOut):
+        repeats = max(1, repeats // 4)  # for comparison: slower to simulate, and it has never been the best
     needed = np.full(repeats, np.inf)
     for repeat in range(repeats):
         needed[repeat] = _trials_to_refute(design, claim, sigma, most, dimension, failure_probability, seed + repeat)

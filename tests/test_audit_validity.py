@@ -1,0 +1,292 @@
+"""Audits of mechanisms whose ε is known: false alarms at the exact ε, power below it, and what must not raise either."""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import lidp
+from lidp import (
+    Claim,
+    CoinFlip,
+    CoinWager,
+    Decorrelated,
+    LeaveOneOut,
+    LiftedBetting,
+    ReplaceOne,
+    SelfNormalised,
+    Target,
+    Verdict,
+)
+from lidp.canaries.sphere import UniformSphere
+from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
+from lidp.planner import sigma_for
+from lidp.trials.scoring import Scene
+from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
+from tests.simulations import assert_breaks, assert_covers
+
+BETA = 0.05
+# The true ε lies on the grid, and rejecting it is a bound above it by one step: so few ε make audits fast.
+WAGER = CoinWager(resolution=0.25, largest=4.0)
+BETTING = LiftedBetting(resolution=0.25, largest=4.0)
+JUST_BELOW = 1e-6
+
+
+def refutations(target, claim, repeats, seed=0, **options):
+    """Audits that refute the claim; it is made a hair smaller than the truth, so that rejecting the truth counts."""
+    near = Claim(claim.epsilon - JUST_BELOW, claim.delta, claim.neighbours)
+    return sum(
+        lidp.audit(target, claim=near, seed=seed + repeat, **options).verdict is Verdict.REFUTED
+        for repeat in range(repeats)
+    )
+
+
+EXACT = {
+    "laplace": (Target(NoisyCount(1.0), Bits(), itself), Claim(1.0), CoinFlip(2)),
+    "laplace, pairs": (Target(NoisyCount(1.0), Bits(), itself), Claim(1.0), LeaveOneOut(1, 1)),
+    "gaussian": (Target(NoisyCount(sigma_for(1.0, 1e-3), "gaussian"), Bits(), itself), Claim(1.0, 1e-3), CoinFlip(2)),
+    "randomized response": (Target(RandomizedResponse(1.0), Bits(), itself), Claim(1.0), CoinFlip(1)),
+}
+
+
+def method_of(design):
+    return WAGER if isinstance(design, CoinFlip) else BETTING
+
+
+@pytest.mark.parametrize("name", list(EXACT))
+def test_false_alarms(name):
+    target, claim, design = EXACT[name]
+    alarms = refutations(target, claim, 60, design=design, trials=150, method=method_of(design))
+    assert_covers(alarms, 60, BETA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(EXACT))
+def test_false_alarms_at_length(name):
+    target, claim, design = EXACT[name]
+    alarms = refutations(target, claim, 400, seed=1000, design=design, trials=400, method=method_of(design))
+    assert_covers(alarms, 400, BETA)
+
+
+@dataclass(frozen=True)
+class FailsByAnswer:
+    """Randomized response that fails more often when its answer is "in": post-processing, so the ε is the same."""
+
+    epsilon: float
+
+    def __call__(self, dataset, rng):
+        answer = RandomizedResponse(self.epsilon)(dataset, rng)
+        if rng.random() < (0.6 if answer else 0.05):
+            raise RuntimeError("failed")
+        return answer
+
+
+@dataclass(frozen=True)
+class SlowByData:
+    """Takes longer when a canary is in."""
+
+    def __call__(self, dataset, rng):
+        time.sleep(0.01 * len(dataset))
+        return RandomizedResponse(1.0)(dataset, rng)
+
+
+def test_failing_when_a_canary_is_in_raises_no_alarms():
+    target = Target(FailsByAnswer(1.0), Bits(), itself)
+    for design in (CoinFlip(1), LeaveOneOut(1, 1)):
+        alarms = refutations(target, Claim(1.0), 60, design=design, trials=200, method=method_of(design))
+        assert_covers(alarms, 60, BETA)
+
+
+def test_slowing_down_when_a_canary_is_in_changes_nothing():
+    target = Target(SlowByData(), Bits(), itself)
+    options = {"claim": Claim(1.0), "design": CoinFlip(1), "trials": 100, "stop_when": "never"}
+    one, two = (lidp.audit(target, workers=workers, **options) for workers in (1, 2))
+    assert one == two
+    assert (one.scores.flips()[1] == two.scores.flips()[1]).all()
+
+
+# Score helpers keep the test valid.
+
+
+@dataclass(frozen=True)
+class PureNoise:
+    """Releases noise: 0-DP."""
+
+    dimension: int
+
+    def __call__(self, dataset, rng):
+        return rng.standard_normal(self.dimension)
+
+
+class Inner:
+    """The inner product of two canaries: what one adds to the other's score."""
+
+    def __call__(self, canary, other):
+        return float(np.dot(canary, other))
+
+    def many(self, canary, others):
+        return np.asarray(others) @ canary
+
+
+HELPERS = {
+    "z": SelfNormalised(InnerProduct(), 16),
+    "rank": SelfNormalised(InnerProduct(), 16, "rank"),
+    "decorrelated": Decorrelated(InnerProduct(), Inner()),
+}
+
+
+@pytest.mark.parametrize("name", list(HELPERS))
+@pytest.mark.parametrize("design", [CoinFlip(8), LeaveOneOut(8, 8), ReplaceOne(8, 8)], ids=lambda d: type(d).__name__)
+def test_score_helpers_cover_on_pure_noise(name, design):
+    target = Target(PureNoise(6), UniformSphere(6), HELPERS[name])
+    claim = Claim(0.25, 0.0, design.neighbours)
+    alarms = refutations(target, claim, 50, design=design, trials=60, method=method_of(design))
+    assert_covers(alarms, 50, BETA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(HELPERS))
+@pytest.mark.parametrize("design", [CoinFlip(8), LeaveOneOut(8, 8)], ids=lambda d: type(d).__name__)
+def test_score_helpers_cover_at_the_exact_epsilon(name, design):
+    dimension, delta = 3, 1e-2  # few dimensions: strong interference between canaries
+    target = Target(GaussianSum(sigma_for(1.0, delta), dimension), UniformSphere(dimension), HELPERS[name])
+    alarms = refutations(target, Claim(1.0, delta), 200, design=design, trials=150, method=method_of(design))
+    assert_covers(alarms, 200, BETA)
+
+
+@dataclass(frozen=True)
+class SubtractsAll:
+    """The broken variant: all K inserted canaries are subtracted from held-out scores, K-1 from inserted ones."""
+
+    auxiliary: int = 0
+    sequential: bool = False
+
+    def score_trial(self, scene: Scene):
+        scores = InnerProduct().many(scene.output, scene.tested)
+        for k, canary in enumerate(scene.tested):
+            others = (
+                scene.inserted
+                if len(scene.others[k]) == len(scene.inserted) - 1 and scene.tested is not scene.inserted
+                else (scene.inserted[scene.others[k]])
+            )
+            scores[k] -= float(np.sum(others @ canary))
+        return scores
+
+
+def test_subtracting_all_in_replace_one_refutes_a_mechanism_that_releases_nothing():
+    @dataclass(frozen=True)
+    class Same:
+        """One canary, again and again: the strongest correlation there is."""
+
+        def draw(self, rng, size):
+            return np.tile(np.array([1.0, 0.0]), (size, 1))
+
+    claim = Claim(0.25, 0.0, "replace-one")
+    options = {"design": ReplaceOne(4, 4), "trials": 60, "method": BETTING}
+    broken = refutations(Target(PureNoise(2), Same(), SubtractsAll()), claim, 30, **options)
+    assert_breaks(broken, 30, BETA)
+    right = refutations(Target(PureNoise(2), Same(), HELPERS["decorrelated"]), claim, 30, **options)
+    assert_covers(right, 30, BETA)
+
+
+def test_decorrelated_scores_are_stronger_where_canaries_interfere():
+    dimension = 12
+    mechanism = GaussianSum(1.0, dimension)
+    options = {"claim": Claim(9.0, 1e-5), "design": LeaveOneOut(12, 12), "trials": 300, "stop_when": "never"}
+    plain = lidp.audit(Target(mechanism, UniformSphere(dimension), InnerProduct()), **options)
+    better = lidp.audit(Target(mechanism, UniformSphere(dimension), HELPERS["decorrelated"]), **options)
+    assert better.bound.epsilon > plain.bound.epsilon + 0.2
+
+
+def test_self_normalised_scores_remove_what_differs_between_models():
+    def drifting(dataset, rng):
+        return 30 * rng.standard_normal(), [value + 0.3 * rng.standard_normal() for value in dataset]
+
+    def score(output, canary):
+        drift, released = output
+        return drift + closeness(released, canary)
+
+    options = {"claim": Claim(9.0, 1e-5), "design": CoinFlip(8), "trials": 150, "stop_when": "never"}
+    plain = lidp.audit(Target(drifting, Numbers(), score), **options)
+    better = lidp.audit(Target(drifting, Numbers(), SelfNormalised(score, 32)), **options)
+    assert better.bound.epsilon > plain.bound.epsilon + 0.5
+
+
+@pytest.mark.parametrize("options", [{"auxiliary": 0}, {"auxiliary": 1}, {"kind": "median"}])
+def test_bad_helpers(options):
+    with pytest.raises(lidp.InvalidArgument):
+        SelfNormalised(closeness, **options)
+
+
+# Power, and the planner that foretells it.
+
+
+def gaussian_target(epsilon, delta, share, dimension):
+    return Target(GaussianSum(share * sigma_for(epsilon, delta), dimension), UniformSphere(dimension), InnerProduct())
+
+
+@pytest.mark.slow
+def test_half_the_noise_is_refuted_within_the_planned_budget():
+    claim, dimension = Claim(1.0, 1e-5), 500
+    mu = 2 / sigma_for(1.0, 1e-5)
+    from lidp.stats.gaussian_curve import gaussian_epsilon
+
+    planned = lidp.plan(
+        claim, suspect=gaussian_epsilon(mu, 1e-5), canaries=64, dimension=dimension, power=0.95, repeats=100
+    )
+    budget = planned.recommended
+    assert budget is not None
+    target = gaussian_target(1.0, 1e-5, 0.5, dimension)
+    trials = budget.models // budget.design.models_per_trial
+    found = sum(
+        lidp.audit(target, claim=claim, design=budget.design, trials=trials, seed=seed).verdict is Verdict.REFUTED
+        for seed in range(50)
+    )
+    assert found >= 45
+
+
+@pytest.mark.slow
+def test_the_planner_is_right():
+    """Power of real audits within 5 points of what the planner said."""
+    claim, suspect, dimension = Claim(0.5, 1e-5), 3.0, 60
+    planned = lidp.plan(claim, suspect=suspect, canaries=16, dimension=dimension, power=0.8, repeats=600)
+    row = planned.rows[0]
+    assert row.models is not None
+    target = gaussian_target(suspect, 1e-5, 1.0, dimension)
+    found = [
+        lidp.audit(target, claim=claim, design=row.design, trials=row.models, seed=10_000 + seed).verdict is Verdict.REFUTED
+        for seed in range(600)
+    ]
+    assert np.mean(found) == pytest.approx(row.power, abs=0.05)
+
+
+def test_a_plan_reads_well():
+    planned = lidp.plan(Claim(0.5, 1e-5), suspect=4.0, canaries=32, repeats=20, models=16, seconds_per_model=60)
+    assert [type(row.design).__name__ for row in planned.rows] == ["CoinFlip", "LeaveOneOut"]
+    best = planned.recommended
+    assert best is not None
+    assert best.at_models == 16
+    assert 0 < best.epsilon < 4
+    assert 0 <= best.power <= 1
+    assert "canaries by coin flips and coin-wager" in planned.sentence()
+    assert "minutes" in planned.sentence() or "seconds" in planned.sentence()
+    assert planned.to_dict()["recommended"]["models"] == best.models
+
+
+def test_a_plan_that_cannot_be():
+    with pytest.raises(lidp.InvalidArgument, match="suspect must be above"):
+        lidp.plan(Claim(2.0, 1e-5), suspect=1.0)
+    with pytest.raises(lidp.InvalidArgument, match="delta"):
+        lidp.plan(Claim(2.0), suspect=3.0)
+    with pytest.raises(lidp.InvalidArgument, match="add-remove"):
+        lidp.plan(Claim(2.0, 1e-5, "replace-one"), suspect=3.0)
+
+
+def test_sigma_for_inverts_the_curve():
+    from lidp.stats.gaussian_curve import gaussian_epsilon
+
+    for epsilon in (0.1, 1.0, 8.0):
+        assert gaussian_epsilon(1 / sigma_for(epsilon, 1e-5), 1e-5) == pytest.approx(epsilon, rel=1e-9)
+    assert sigma_for(2.0, 1e-5) == pytest.approx(math.sqrt(4.0), abs=0.1)

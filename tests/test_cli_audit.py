@@ -1,0 +1,170 @@
+"""``lidp audit``, ``resume`` and ``plan`` as a user types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lidp.cli.app import run
+
+ROOT = Path(__file__).parent.parent
+
+
+def lidp(capsys, *arguments):
+    code = run([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def test_a_leak_by_module_and_by_file(capsys, tmp_path):
+    common = ("--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 60, "--json")
+    code, out, _ = lidp(capsys, "audit", "tests.engine:LEAKY", *common, "--report", tmp_path / "r.json")
+    assert code == 1
+    assert json.loads(out)["verdict"] == "refuted"
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "refuted"
+    target = tmp_path / "mine.py"
+    target.write_text("from tests.engine import SILENT as target\n")
+    code, out, _ = lidp(capsys, "audit", f"{target}:target", *common)
+    assert code == 0
+    assert json.loads(out)["verdict"] == "not refuted"
+
+
+@pytest.mark.parametrize("design", ["coin-flip", "leave-one-out", "replace-one"])
+def test_designs_by_name(capsys, design):
+    code, out, _ = lidp(
+        capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--canaries", 4, "--trials", 90, "--design", design
+    )
+    assert code == 1
+    assert out.startswith("refuted: leaky claims")
+
+
+def test_the_built_in_target(capsys):
+    code, out, _ = lidp(capsys, "audit", "gaussian", "--epsilon", 1, "--delta", "1e-5", "--trials", 20)
+    assert code == 0
+    assert "not refuted" in out or "undecided" in out
+
+
+def test_a_store_is_resumed_bounded_and_refused(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    arguments = (
+        "audit",
+        "tests.engine:LEAKY",
+        "--epsilon",
+        1,
+        "--delta",
+        "1e-5",
+        "--canaries",
+        8,
+        "--trials",
+        50,
+        "--store",
+        store,
+    )
+    first = lidp(capsys, *arguments, "--json")
+    again = lidp(capsys, "resume", store, "--json")
+    assert first[0] == again[0] == 1
+    assert json.loads(first[1])["bound"] == json.loads(again[1])["bound"]
+    code, out, _ = lidp(capsys, "bound", store, "--json")
+    assert code == 0
+    assert json.loads(out)["epsilon"] == json.loads(first[1])["bound"]["epsilon"]
+    code, _, err = lidp(capsys, *arguments, "--seed", 5)
+    assert code == 2
+    assert "seed was 0, is 5" in err
+
+
+def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):
+    store = tmp_path / "a.db"
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "2000", "--canaries", "4",
+            "--store", str(store), "--workers", "2",
+        ],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(5)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "of 2,000 trials" in out
+    assert f"lidp resume {store}" in err
+    assert "Traceback" not in err
+
+
+BAD = [
+    (["audit"], 2, "Missing argument"),
+    (["audit", "tests.engine:LEAKY"], 2, "--epsilon"),
+    (["audit", "nonsense", "--epsilon", "1"], 2, "the target must be"),
+    (["audit", "no.such.module:x", "--epsilon", "1"], 2, "there is no module"),
+    (["audit", "none.py:x", "--epsilon", "1"], 2, "no such file"),
+    (["audit", "tests.engine:NOTHING", "--epsilon", "1"], 2, "has no 'NOTHING'"),
+    (["audit", "tests.engine:NOT_A_TARGET", "--epsilon", "1"], 2, "is a int, not a lidp.Target"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "-1"], 2, "epsilon must be"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--delta", "1"], 2, "delta must be"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--design", "x"], 2, "design must be"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--canaries", "0"], 2, "canaries must be"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--workers", "0"], 2, "workers must be"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--stop-when", "x"], 2, "stop_when must be"),
+    (
+        ["audit", "tests.engine:LEAKY", "--epsilon", "1", "--method", "one-run", "--stop-when", "refuted"],
+        2,
+        "not anytime-valid",
+    ),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--neighbours", "x"], 2, "neighbours must be"),
+    (["audit", "gaussian", "--epsilon", "1"], 2, "delta above 0"),
+    (["resume", "none.db"], 2, "no such store"),
+    (["resume", "README.md"], 2, "not a store"),
+    (["plan", "--claim", "2"], 2, "--suspect"),
+    (["plan", "--claim", "2", "--suspect", "1"], 2, "suspect must be above"),
+    (["plan", "--claim", "2", "--suspect", "3", "--power", "1"], 2, "power must"),
+    (["plan", "--claim", "2", "--suspect", "3", "--canaries", "0"], 2, "canaries must be"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_bad_input_is_one_line(capsys, arguments, code, message):
+    found, out, err = lidp(capsys, *arguments)
+    assert found == code
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("lidp: ")
+    assert message in err
+
+
+def test_what_cannot_run_has_an_exit_code_of_its_own(capsys, tmp_path):
+    broken = tmp_path / "broken_target.py"
+    broken.write_text("raise RuntimeError('not today')\n")
+    code, _, err = lidp(capsys, "audit", f"{broken}:x", "--epsilon", 1)
+    assert code == 3
+    assert "not today" in err
+
+
+def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):
+    command = [
+        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "2",
+    ]  # fmt: skip
+    loud = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "trials," in loud.stderr
+    assert "claim 9" in loud.stderr
+    silent = subprocess.run([*command, "--quiet", "--json"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert silent.stderr == ""
+    assert json.loads(silent.stdout)["bound"]["trials"] == 400
+
+
+def test_plan(capsys):
+    arguments = ("plan", "--claim", "0.5", "--suspect", "4", "--canaries", "32", "--repeats", "10", "--models", "20")
+    code, out, _ = lidp(capsys, *arguments, "--json")
+    assert code == 0
+    assert json.loads(out)["recommended"]["canaries"] == 32
+    code, out, _ = lidp(capsys, *arguments)
+    assert code == 0
+    assert "to refute ε = 0.5" in out
