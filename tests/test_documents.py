@@ -19,11 +19,13 @@ def blocks(text, language):
 def test_the_python_session_of_the_readme():
     sessions = blocks(README, "pycon")
     assert sessions
-    for session in sessions:
-        test = doctest.DocTestParser().get_doctest(session, {}, "README", "README.md", 0)
+    names: dict[str, object] = {}
+    for session in sessions:  # later ones go on where earlier ones ended
+        test = doctest.DocTestParser().get_doctest(session, names, "README", "README.md", 0)
         runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
         output = []
-        runner.run(test, out=output.append)
+        runner.run(test, out=output.append, clear_globs=False)
+        names = test.globs
         assert runner.failures == 0, "".join(output)
 
 

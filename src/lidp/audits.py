@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp import checks
+from lidp.audit_plan import AuditPlan, could_refute
 from lidp.claim import Claim
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
-from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.designs import CoinFlip, Design
+from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.result import AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
-from lidp.stats.method import AnytimeMethod, Method, check_probabilities
-from lidp.stats.registry import default_method, from_plain, method_named, to_plain
+from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
-from lidp.streams import Purpose, check_seed, stream
+from lidp.streams import Purpose, stream
 from lidp.target import Prepared, Target
 from lidp.trials.executors import Executor, choose_executor
-from lidp.trials.scoring import as_trial_score
 from lidp.trials.trial import TrialRecord, TrialSetup
 
 _FLUSH_SECONDS = 0.2  # finished trials are written, and bet on, at least this often
-
-STOPS = ("refuted", "never")
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def audit(
     Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
     fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
     """
-    plan = _Plan.make(
+    plan = AuditPlan.make(
         target=_target(mechanism, canaries, score, dataset, prepare),
         claim=claim,
         design=design or CoinFlip(64, claim.neighbours),
@@ -126,7 +122,7 @@ def resume(
 ) -> AuditResult:
     """Go on with the audit in a store. ``load(origin, claim)`` finds its target again."""
     with Store.open(store) as opened:
-        plan = _Plan.of(opened.configuration)
+        plan = AuditPlan.of(opened.configuration)
         if plan.origin is None:
             raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
         plan = replace(plan, target=load(plan.origin, plan.claim))
@@ -136,7 +132,7 @@ def resume(
 def result_of(store: str | Path) -> AuditResult:
     """The result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded."""
     with Store.read(store) as opened:
-        plan = _Plan.of(opened.configuration)
+        plan = AuditPlan.of(opened.configuration)
         running = _Audit(plan, opened, None)
         running.recall()
         return running.result()
@@ -152,119 +148,7 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
     return Target(mechanism, canaries, score, dataset, prepare)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be done, checked."""
-
-    target: Target | None
-    name: str
-    claim: Claim
-    design: Design
-    trials: int
-    method: Method
-    failure_probability: float
-    seed: int
-    stop_when: str
-    sequential: bool
-    origin: str | None
-
-    @classmethod
-    def make(
-        cls,
-        *,
-        target: Target,
-        claim: Claim,
-        design: Design,
-        trials: int,
-        method: Method | str | None,
-        failure_probability: float,
-        seed: int,
-        stop_when: str | None,
-        origin: str | None,
-    ) -> _Plan:
-        if not isinstance(claim, Claim):
-            raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
-        if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
-            raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
-        if design.neighbours is not claim.neighbours:
-            raise InvalidArgument(
-                f"the claim is about {claim.neighbours} neighbours, the design tests {design.neighbours} ones; "
-                "a bound for one relation says nothing about the other"
-            )
-        check_probabilities(claim.delta, failure_probability)
-        sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
-        probe = _probe(design, sequential)
-        chosen = method_named(method)() if isinstance(method, str) else method or default_method(probe)
-        chosen.check(probe)
-        stop = stop_when or ("refuted" if chosen.anytime else "never")
-        if stop not in STOPS:
-            raise InvalidArgument(f"stop_when must be one of {', '.join(STOPS)}, got {stop_when!r}")
-        if stop == "refuted" and not chosen.anytime:
-            raise MethodNotApplicable(
-                f"{chosen.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
-            )
-        return cls(
-            target=target,
-            name=target.name,
-            claim=claim,
-            design=design,
-            trials=checks.count(trials=trials),
-            method=chosen,
-            failure_probability=failure_probability,
-            seed=check_seed(seed),
-            stop_when=stop,
-            sequential=sequential,
-            origin=origin,
-        )
-
-    @classmethod
-    def of(cls, configuration: Mapping[str, Any]) -> _Plan:
-        """The plan that a store was made for; its target is not loaded."""
-        kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
-        design = dict(configuration["design"])
-        return cls(
-            target=None,
-            name=configuration["target"],
-            claim=Claim(**configuration["claim"]),
-            design=kinds[design.pop("kind")](**design),
-            trials=configuration["trials"],
-            method=from_plain(configuration["method"]),
-            failure_probability=configuration["failure_probability"],
-            seed=configuration["seed"],
-            stop_when=configuration["stop_when"],
-            sequential=configuration["sequential"],
-            origin=configuration["origin"],
-        )
-
-    @property
-    def configuration(self) -> dict[str, Any]:
-        """What must be the same to resume."""
-        design = {name: str(value) if name == "neighbours" else value for name, value in asdict(self.design).items()}
-        return {
-            "target": self.name,
-            "claim": {**asdict(self.claim), "neighbours": str(self.claim.neighbours)},
-            "design": {"kind": type(self.design).__name__, **design},
-            "trials": self.trials,
-            "method": to_plain(self.method),
-            "failure_probability": self.failure_probability,
-            "seed": self.seed,
-            "stop_when": self.stop_when,
-            "sequential": self.sequential,
-            "origin": self.origin,
-        }
-
-
-def _probe(design: Design, sequential: bool) -> Scores:
-    """Scores of the design's shape, to ask a method whether it covers it."""
-    if isinstance(design, CoinFlip):
-        zeros = np.zeros((1, design.canaries))
-        half = np.arange(design.canaries).reshape(1, -1) % 2
-        return Scores(scores=zeros, coins=half, neighbours=design.neighbours, sequential=sequential)
-    zeros = np.zeros((1, design.canaries))
-    return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
-
-
-def _open(path: str | Path, plan: _Plan) -> Store:
+def _open(path: str | Path, plan: AuditPlan) -> Store:
     path = Path(path)
     if not path.exists():
         return Store.create(path, plan.configuration)
@@ -281,7 +165,7 @@ def _open(path: str | Path, plan: _Plan) -> Store:
 class _Audit:
     """An audit under way: records by number, and the run of the method over their finished prefix."""
 
-    def __init__(self, plan: _Plan, store: Store | None, watch: Callable[[Progress], None] | None) -> None:
+    def __init__(self, plan: AuditPlan, store: Store | None, watch: Callable[[Progress], None] | None) -> None:
         self.plan = plan
         self.store = store
         self.watch = watch
@@ -400,7 +284,7 @@ class _Audit:
         plan = self.plan
         scores = self._scores(0, used)
         found = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-        verdict = Verdict.NOT_REFUTED if _could_refute(plan, used) else Verdict.UNDECIDED
+        verdict = Verdict.NOT_REFUTED if could_refute(plan, used) else Verdict.UNDECIDED
         if found.refutes(plan.claim):
             verdict = Verdict.REFUTED
         return AuditResult(
@@ -440,22 +324,6 @@ def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool =
         failed=np.array([[arm in record.failures for arm in arms] for record in records]),
         neighbours=design.neighbours,
     )
-
-
-def _could_refute(plan: _Plan, trials: int) -> bool:
-    """Whether a mechanism that gives every canary away would be refuted with so many trials."""
-    design = plan.design
-    if isinstance(design, CoinFlip):
-        coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
-        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential)
-    else:
-        ones = np.ones((trials, design.canaries))
-        perfect = Scores(inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours)
-    try:
-        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-    except MethodNotApplicable:  # too few trials to split, say
-        return False
-    return best.refutes(plan.claim)
 
 
 def _try_canaries(setup: TrialSetup) -> None:

@@ -1,0 +1,150 @@
+"""``AuditPlan``: what an audit is to do, checked before anything runs, and as plain data for its store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lidp import checks
+from lidp.claim import Claim
+from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.scores import Scores
+from lidp.stats.method import Method, check_probabilities
+from lidp.stats.registry import default_method, from_plain, method_named, to_plain
+from lidp.streams import check_seed
+from lidp.target import Target
+from lidp.trials.scoring import as_trial_score
+
+STOPS = ("refuted", "never")
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """What is to be done, checked."""
+
+    target: Target | None
+    name: str
+    claim: Claim
+    design: Design
+    trials: int
+    method: Method
+    failure_probability: float
+    seed: int
+    stop_when: str
+    sequential: bool
+    origin: str | None
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        target: Target,
+        claim: Claim,
+        design: Design,
+        trials: int,
+        method: Method | str | None,
+        failure_probability: float,
+        seed: int,
+        stop_when: str | None,
+        origin: str | None,
+    ) -> AuditPlan:
+        if not isinstance(claim, Claim):
+            raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
+        if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
+            raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
+        if design.neighbours is not claim.neighbours:
+            raise InvalidArgument(
+                f"the claim is about {claim.neighbours} neighbours, the design tests {design.neighbours} ones; "
+                "a bound for one relation says nothing about the other"
+            )
+        check_probabilities(claim.delta, failure_probability)
+        sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
+        probe = _probe(design, sequential)
+        chosen = method_named(method)() if isinstance(method, str) else method or default_method(probe)
+        chosen.check(probe)
+        stop = stop_when or ("refuted" if chosen.anytime else "never")
+        if stop not in STOPS:
+            raise InvalidArgument(f"stop_when must be one of {', '.join(STOPS)}, got {stop_when!r}")
+        if stop == "refuted" and not chosen.anytime:
+            raise MethodNotApplicable(
+                f"{chosen.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
+            )
+        return cls(
+            target=target,
+            name=target.name,
+            claim=claim,
+            design=design,
+            trials=checks.count(trials=trials),
+            method=chosen,
+            failure_probability=failure_probability,
+            seed=check_seed(seed),
+            stop_when=stop,
+            sequential=sequential,
+            origin=origin,
+        )
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, Any]) -> AuditPlan:
+        """The plan that a store was made for; its target is not loaded."""
+        kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
+        design = dict(configuration["design"])
+        return cls(
+            target=None,
+            name=configuration["target"],
+            claim=Claim(**configuration["claim"]),
+            design=kinds[design.pop("kind")](**design),
+            trials=configuration["trials"],
+            method=from_plain(configuration["method"]),
+            failure_probability=configuration["failure_probability"],
+            seed=configuration["seed"],
+            stop_when=configuration["stop_when"],
+            sequential=configuration["sequential"],
+            origin=configuration["origin"],
+        )
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What must be the same to resume."""
+        design = {name: str(value) if name == "neighbours" else value for name, value in asdict(self.design).items()}
+        return {
+            "target": self.name,
+            "claim": {**asdict(self.claim), "neighbours": str(self.claim.neighbours)},
+            "design": {"kind": type(self.design).__name__, **design},
+            "trials": self.trials,
+            "method": to_plain(self.method),
+            "failure_probability": self.failure_probability,
+            "seed": self.seed,
+            "stop_when": self.stop_when,
+            "sequential": self.sequential,
+            "origin": self.origin,
+        }
+
+
+def _probe(design: Design, sequential: bool) -> Scores:
+    """Scores of the design's shape, to ask a method whether it covers it."""
+    if isinstance(design, CoinFlip):
+        zeros = np.zeros((1, design.canaries))
+        half = np.arange(design.canaries).reshape(1, -1) % 2
+        return Scores(scores=zeros, coins=half, neighbours=design.neighbours, sequential=sequential)
+    zeros = np.zeros((1, design.canaries))
+    return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
+
+
+def could_refute(plan: AuditPlan, trials: int) -> bool:
+    """Whether a mechanism that gives every canary away would be refuted with so many trials."""
+    design = plan.design
+    if isinstance(design, CoinFlip):
+        coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
+        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential)
+    else:
+        ones = np.ones((trials, design.canaries))
+        perfect = Scores(inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours)
+    try:
+        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+    except MethodNotApplicable:  # too few trials to split, say
+        return False
+    return best.refutes(plan.claim)
