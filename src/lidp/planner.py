@@ -39,6 +39,8 @@ class PlanRow:
     at_models: int
     epsilon: float
     power: float
+    simulated: int
+    """models up to which audits were simulated"""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ def _row(
         at * per_trial,
         float(np.mean(epsilons)),
         float(np.mean(needed <= at)),
+        most * per_trial,
     )
 
 

@@ -58,7 +58,7 @@ def _print(found: BudgetPlan) -> None:
         table.add_column(name, justify="left" if name in ("design", "method") else "right")
     for row in found.rows:
         layout = "coin flip" if isinstance(row.design, CoinFlip) else "leave one out"
-        models = f"{row.models:,}" if row.models is not None else "too many"
+        models = f"{row.models:,}" if row.models is not None else f"> {row.simulated:,}"
         table.add_row(
             layout,
             str(row.design.canaries),
