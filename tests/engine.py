@@ -124,6 +124,12 @@ def slow(dataset, rng):
     return leaky(dataset, rng)
 
 
+def chatty(dataset, rng):
+    print("I am busy")  # noqa: T201  # that is the point
+    return []
+
+
+CHATTY = Target(chatty, Numbers(), closeness)
 LEAKY = Target(leaky, Numbers(), closeness, dataset=[0.5, -0.5])
 SILENT = Target(silent, Numbers(), closeness, dataset=[0.5, -0.5])
 SLOW = Target(slow, Numbers(), closeness, dataset=[0.5])

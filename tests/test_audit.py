@@ -409,3 +409,52 @@ def test_bad_targets():
         run(Target(engine.leaky, Broken(), closeness))
     with pytest.raises(AuditFailed, match=r"preparation of leaky failed: ZeroDivisionError"):
         run(Target(engine.leaky, Numbers(), closeness, prepare=lambda d, rng: 1 / 0))
+
+
+def test_a_mechanism_that_exits_has_failed():
+    def leaves(dataset, rng):
+        sys.exit(3)
+
+    result = run(Target(leaves, Numbers(), closeness), trials=5)
+    assert result.failed_runs == 5
+
+
+def test_odd_metadata_is_still_json():
+    target = Target(lambda d, rng: lidp.Output(list(d), {"loss": float("nan"), "n": np.int64(3)}), Numbers(), closeness)
+    noted = json.loads(run(target, trials=2).to_json())["trials"][0]["metadata"]
+    assert noted == {"scores_loss": "nan", "scores_n": 3}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_canaries_that_cannot_be_drawn_end_the_audit(workers):
+    class Moody:
+        def draw(self, rng, size):
+            if size > 2 and rng.random() < 0.3:
+                raise RuntimeError("no canary today")
+            return rng.standard_normal(size)
+
+    with pytest.raises(AuditFailed, match="drawing the canaries of trial"):
+        run(Target(engine.leaky, Moody(), closeness), workers=workers)
+
+
+def test_printing_does_not_get_into_the_json(capfd):
+    from lidp.cli.app import run as command
+
+    for workers in ("1", "2"):
+        code = command(
+            [
+                "audit",
+                "tests.engine:CHATTY",
+                "--epsilon",
+                "1",
+                "--trials",
+                "5",
+                "--canaries",
+                "2",
+                "--json",
+                "--workers",
+                workers,
+            ]
+        )
+        assert code == 0
+        json.loads(capfd.readouterr().out)

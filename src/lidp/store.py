@@ -166,6 +166,12 @@ class Store:
 
     def keep_trials(self, records: Iterable[TrialRecord]) -> None:
         """Keep finished trials, all of them or none."""
+        try:
+            self._keep_trials(records)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: trials cannot be kept: {error}; what was kept before is safe") from None
+
+    def _keep_trials(self, records: Iterable[TrialRecord]) -> None:
         with self._connection as connection:
             for record in records:
                 connection.execute(

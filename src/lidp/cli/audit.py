@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +82,9 @@ def command(
 def finish(run: Callable[[], AuditResult], *, store: Path | None, report: Path | None, as_json: bool) -> int:
     """Run, show the result, and turn it into an exit code."""
     try:
-        result = run()
+        # What a mechanism prints must not get between the lines of the result.
+        with redirect_stdout(sys.stderr):
+            result = run()
     except AuditInterrupted as interrupt:
         if interrupt.result is not None and not as_json:
             typer.echo(str(interrupt.result))

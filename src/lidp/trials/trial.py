@@ -7,6 +7,7 @@ bets on it.
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
-from lidp.errors import InvalidScores
+from lidp.errors import AuditFailed, InvalidScores
 from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import Scene, as_trial_score
@@ -76,7 +77,7 @@ def run_trial(setup: TrialSetup, index: int) -> TrialRecord:
 
 def run_trials(setup: TrialSetup, indices: Sequence[int]) -> list[TrialRecord]:
     """Run several trials, through the mechanism's ``run_many`` where it has one."""
-    layouts = {index: _lay_out(setup, index) for index in indices}
+    layouts = {index: lay_out(setup, index) for index in indices}
     outputs, seconds = _run_many(setup, layouts)
     return [_finish(setup, index, layouts[index], outputs, seconds) for index in indices]
 
@@ -104,15 +105,26 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
 
 def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
     """The record of a trial whose process did not come back: its coins are known, its scores are not."""
-    coins, arms = _lay_out(setup, index)
+    coins, arms = lay_out(setup, index)
     arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
     if coins is not None:
         arrays["coins"] = coins
     return TrialRecord(index, arrays, {arm.name: reason for arm in arms}, seconds, {}, attempts)
 
 
-def _lay_out(setup: TrialSetup, index: int) -> tuple[Floats | None, list[_Arm]]:
-    """Draw canaries and coins, and say what each run of the mechanism gets."""
+def lay_out(setup: TrialSetup, index: int) -> Layout:
+    """Draw canaries and coins, and say what each run of the mechanism gets.
+
+    Raises:
+        AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
+    """
+    try:
+        return _lay_out(setup, index)
+    except Exception as error:
+        raise AuditFailed(f"drawing the canaries of trial {index} failed: {type(error).__name__}: {error}") from error
+
+
+def _lay_out(setup: TrialSetup, index: int) -> Layout:
     design = setup.design
     draw: Any = setup.target.canaries.draw
     canaries = stream(setup.seed, trial=index, purpose=Purpose.CANARIES)
@@ -144,6 +156,13 @@ def _lay_out(setup: TrialSetup, index: int) -> tuple[Floats | None, list[_Arm]]:
     return None, [first, _Arm("held_out", 1, inserted, fresh, fewer)]
 
 
+def _plain(value: Any) -> Any:
+    """A metadata value as JSON can hold it."""
+    if hasattr(value, "item"):
+        value = value.item()
+    return value if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)) else str(value)
+
+
 def _pick(chosen: list[Any], like: Any) -> Any:
     return np.array(chosen) if isinstance(like, np.ndarray) else chosen
 
@@ -172,10 +191,10 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
                 own[job] = setup.target.mechanism(_data(setup, arm), _noise(setup, *job))
             output = outputs[job] if job in outputs else own[job]
             if isinstance(output, Output):
-                metadata.update({f"{arm.name}_{key}": value for key, value in output.metadata.items()})
+                metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
             arrays[arm.name] = _score(setup, index, arm, output)
-        except Exception:  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
+        except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
             failures[arm.name] = traceback.format_exc(limit=-8)
     if isinstance(setup.design, ReplaceOne) and failures:
         # One output: if it cannot be scored for one kind of canary, nobody bets on the other either.
