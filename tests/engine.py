@@ -129,6 +129,11 @@ def chatty(dataset, rng):
     return []
 
 
+def broken(dataset, rng):
+    raise RuntimeError("never works")
+
+
+BROKEN = Target(broken, Numbers(), closeness)
 CHATTY = Target(chatty, Numbers(), closeness)
 LEAKY = Target(leaky, Numbers(), closeness, dataset=[0.5, -0.5])
 SILENT = Target(silent, Numbers(), closeness, dataset=[0.5, -0.5])

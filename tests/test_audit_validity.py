@@ -290,3 +290,52 @@ def test_sigma_for_inverts_the_curve():
     for epsilon in (0.1, 1.0, 8.0):
         assert gaussian_epsilon(1 / sigma_for(epsilon, 1e-5), 1e-5) == pytest.approx(epsilon, rel=1e-9)
     assert sigma_for(2.0, 1e-5) == pytest.approx(math.sqrt(4.0), abs=0.1)
+
+
+# Ways in which scoring itself could tell the arms apart, each once a bug.
+
+
+def test_a_score_that_fails_for_some_canaries_is_no_evidence():
+    """The mechanism releases nothing; one canary in many has no score. Failing the whole run would refute it."""
+    target = Target(lambda dataset, rng: 0.0, Numbers(), lambda output, canary: math.log(canary + 1.5))
+    alarms = refutations(target, Claim(0.5), 12, design=LeaveOneOut(1, 32), trials=100, method=BETTING)
+    assert_covers(alarms, 12, BETA)
+
+
+def test_a_contribution_that_fails_for_some_canaries_is_no_evidence():
+    class Few:
+        def draw(self, rng, size):
+            return rng.integers(0, 20, size)
+
+    def contribution(canary, other):
+        return 1.0 / other if other else 1 // 0
+
+    target = Target(lambda dataset, rng: 0.0, Few(), Decorrelated(lambda output, canary: float(canary), contribution))
+    alarms = refutations(target, Claim(0.5), 12, design=CoinFlip(8), trials=200, method=WAGER)
+    assert_covers(alarms, 12, BETA)
+
+
+def test_scores_that_look_at_the_place_of_others_are_no_evidence():
+    """Local randomized response at exactly ε under replace-one; the score reads the answers at the places of the others."""
+    epsilon = 0.5
+
+    class Coins:
+        def draw(self, rng, size):
+            return rng.integers(0, 2, size)
+
+    def local(dataset, rng):
+        lies = rng.random(len(dataset)) < 1 / (1 + math.exp(epsilon))
+        return np.where(lies, 1 - np.asarray(dataset), dataset)
+
+    @dataclass(frozen=True)
+    class ByPlace:
+        auxiliary: int = 0
+        sequential: bool = False
+
+        def score_trial(self, scene):
+            missing = [int(np.setdiff1d(np.arange(len(scene.inserted)), places)[0]) for places in scene.others]
+            return np.array([float(scene.output[k] == canary) for k, canary in zip(missing, scene.tested, strict=True)])
+
+    claim = Claim(epsilon, 0.0, "replace-one")
+    alarms = refutations(Target(local, Coins(), ByPlace()), claim, 20, design=ReplaceOne(8, 8), trials=150, method=BETTING)
+    assert_covers(alarms, 20, BETA)

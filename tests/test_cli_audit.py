@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -121,6 +122,10 @@ BAD = [
     ),
     (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--neighbours", "x"], 2, "neighbours must be"),
     (["audit", "gaussian", "--epsilon", "1"], 2, "delta above 0"),
+    (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], 2, "at most 500"),
+    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], 2, "no such folder"),
+    (["audit", "tests.engine:BROKEN", "--epsilon", "1", "--trials", "4"], 3, "all 4 trials failed"),
+    (["bound", "/nowhere/a.db"], 2, "--delta is missing"),
     (["resume", "none.db"], 2, "no such store"),
     (["resume", "README.md"], 2, "not a store"),
     (["plan", "--claim", "2"], 2, "--suspect"),
@@ -140,12 +145,36 @@ def test_bad_input_is_one_line(capsys, arguments, code, message):
     assert message in err
 
 
+def test_bounding_a_store_uses_its_own_method_and_failure_probability(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    lidp(
+        capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 50, "--store", store,
+        "--method", "one-run", "--failure-probability", "0.001",
+    )  # fmt: skip
+    found = json.loads(lidp(capsys, "bound", store, "--json")[1])
+    assert (found["method"], found["failure_probability"]) == ("one-run", 0.001)
+
+
+def test_a_damaged_store_is_one_line(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    lidp(capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--canaries", 2, "--trials", 9, "--store", store)
+    with sqlite3.connect(store) as connection:
+        connection.execute("DELETE FROM scores WHERE trial = 3")
+    connection.close()
+    for command in ("bound", "resume"):
+        code, _, err = lidp(capsys, command, store)
+        assert code == 2
+        assert "is damaged" in err
+        assert err.count("\n") == 1
+
+
 def test_what_cannot_run_has_an_exit_code_of_its_own(capsys, tmp_path):
     broken = tmp_path / "broken_target.py"
-    broken.write_text("raise RuntimeError('not today')\n")
-    code, _, err = lidp(capsys, "audit", f"{broken}:x", "--epsilon", 1)
-    assert code == 3
-    assert "not today" in err
+    for text in ("raise RuntimeError('not today')", "raise SystemExit('not today')"):
+        broken.write_text(text)
+        code, _, err = lidp(capsys, "audit", f"{broken}:x", "--epsilon", 1)
+        assert code == 3
+        assert "not today" in err
 
 
 def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):

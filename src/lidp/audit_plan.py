@@ -16,7 +16,7 @@ from lidp.scores import Scores
 from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import default_method, from_plain, method_named, to_plain
 from lidp.streams import check_seed
-from lidp.target import Target
+from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
 
 STOPS = ("refuted", "never")
@@ -37,6 +37,7 @@ class AuditPlan:
     stop_when: str
     sequential: bool
     origin: str | None
+    fingerprint: str
 
     @classmethod
     def make(
@@ -52,8 +53,6 @@ class AuditPlan:
         stop_when: str | None,
         origin: str | None,
     ) -> AuditPlan:
-        if not isinstance(claim, Claim):
-            raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
         if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
             raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
         if design.neighbours is not claim.neighbours:
@@ -85,6 +84,7 @@ class AuditPlan:
             stop_when=stop,
             sequential=sequential,
             origin=origin,
+            fingerprint=fingerprint(target),
         )
 
     @classmethod
@@ -104,6 +104,7 @@ class AuditPlan:
             stop_when=configuration["stop_when"],
             sequential=configuration["sequential"],
             origin=configuration["origin"],
+            fingerprint=configuration["fingerprint"],
         )
 
     @property
@@ -121,6 +122,7 @@ class AuditPlan:
             "stop_when": self.stop_when,
             "sequential": self.sequential,
             "origin": self.origin,
+            "fingerprint": self.fingerprint,
         }
 
 
@@ -134,15 +136,18 @@ def _probe(design: Design, sequential: bool) -> Scores:
     return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
 
 
-def could_refute(plan: AuditPlan, trials: int) -> bool:
-    """Whether a mechanism that gives every canary away would be refuted with so many trials."""
+def could_refute(plan: AuditPlan, scores: Scores) -> bool:
+    """Whether a mechanism that gives every canary away, where it does not fail, would be refuted with so many trials."""
+    trials, failed = scores.trials, scores.failed
     design = plan.design
     if isinstance(design, CoinFlip):
         coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
-        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential)
+        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential, failed=failed)
     else:
         ones = np.ones((trials, design.canaries))
-        perfect = Scores(inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours)
+        perfect = Scores(
+            inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours, failed=failed
+        )
     try:
         best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
     except MethodNotApplicable:  # too few trials to split, say

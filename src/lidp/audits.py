@@ -22,7 +22,7 @@ from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
 from lidp.streams import Purpose, stream
-from lidp.target import Prepared, Target
+from lidp.target import Prepared, Target, fingerprint
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
 
@@ -93,6 +93,8 @@ def audit(
     Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
     fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
     """
+    if not isinstance(claim, Claim):
+        raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
     plan = AuditPlan.make(
         target=_target(mechanism, canaries, score, dataset, prepare),
         claim=claim,
@@ -125,7 +127,10 @@ def resume(
         plan = AuditPlan.of(opened.configuration)
         if plan.origin is None:
             raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
-        plan = replace(plan, target=load(plan.origin, plan.claim))
+        target = load(plan.origin, plan.claim)
+        if fingerprint(target) != plan.fingerprint:
+            raise StoreError(f"{plan.origin} is not what it was when {store} was made; put it back, or begin a new audit")
+        plan = replace(plan, target=target)
         return _Audit(plan, opened, watch).run(choose_executor(workers, time_limit, retry))
 
 
@@ -175,6 +180,7 @@ class _Audit:
         self.flushed = self.started
         self.prefix = 0
         self.stopped_at: int | None = None
+        self.interrupted = False
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.live = (
             plan.method.begin(delta=plan.claim.delta, failure_probability=plan.failure_probability)
@@ -190,7 +196,7 @@ class _Audit:
             if missing and self.stopped_at is None:
                 self._run(executor, self._prepare(), missing)
         except KeyboardInterrupt:
-            self.watch = None
+            self.watch, self.interrupted = None, True
             self._flush()
             raise AuditInterrupted(self.result() if self.prefix else None) from None
         return self.result()
@@ -240,7 +246,9 @@ class _Audit:
         """Keep what is finished, bet on the finished prefix, tell who watches."""
         if self.unsaved:
             if self.store is not None:
-                self.store.keep_trials(self.unsaved)
+                # An interrupt may have come between keeping and noting that.
+                kept = set(self.store.finished()) if self.interrupted else set()
+                self.store.keep_trials([record for record in self.unsaved if record.index not in kept])
             self.records.update({record.index: record for record in self.unsaved})
             self.unsaved = []
             self._advance()
@@ -283,10 +291,15 @@ class _Audit:
             raise AuditFailed("no trial is finished, so there is nothing to say")
         plan = self.plan
         scores = self._scores(0, used)
+        if scores.failed.all():
+            reason = next(iter(self.records[0].failures.values())).strip().splitlines()[-1]
+            raise AuditFailed(f"all {used:,} trials failed, the first with: {reason}")
         found = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-        verdict = Verdict.NOT_REFUTED if could_refute(plan, used) else Verdict.UNDECIDED
+        verdict = Verdict.NOT_REFUTED if could_refute(plan, scores) else Verdict.UNDECIDED
         if found.refutes(plan.claim):
             verdict = Verdict.REFUTED
+        if not plan.method.anytime and used < plan.trials:
+            verdict = Verdict.UNDECIDED  # stopped before its time, when it may look good by chance
         return AuditResult(
             verdict=verdict,
             bound=found,

@@ -164,6 +164,8 @@ def sigma_for(epsilon: float, delta: float) -> float:
 
     checks.positive(epsilon=epsilon)
     checks.probability(delta=delta)
+    if epsilon > 500:
+        raise InvalidArgument(f"epsilon must be at most 500 for a Gaussian mechanism, got {epsilon:g}")
     return float(1 / brentq(lambda mu: gaussian_epsilon(mu, delta) - epsilon, 1e-6, 1e3, xtol=1e-12))
 
 

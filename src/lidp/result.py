@@ -78,6 +78,11 @@ class AuditResult:
         """How many trials were run a second time, because a worker process had died."""
         return sum(note.attempts > 1 for note in self.notes)
 
+    @property
+    def unscored_canaries(self) -> int:
+        """How many canaries could not be scored and got a constant."""
+        return sum(int(value) for note in self.notes for name, value in note.metadata.items() if name.endswith("_unscored"))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON; the scores are in the witness."""
         return {
@@ -93,6 +98,7 @@ class AuditResult:
             "preparation_models": self.preparation_models,
             "failed_runs": self.failed_runs,
             "retried_trials": self.retried_trials,
+            "unscored_canaries": self.unscored_canaries,
             "seconds": self.seconds,
             "versions": dict(self.versions),
             "trials": [_plain(asdict(note)) for note in self.notes],
@@ -166,7 +172,13 @@ class AuditResult:
             lines.append(
                 f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"
             )
-        if self.verdict is Verdict.UNDECIDED:
+        if self.unscored_canaries:
+            lines.append(f"  trouble    {self.unscored_canaries:,} canaries could not be scored and got a constant")
+        if self.verdict is Verdict.UNDECIDED and not self.method.anytime and self.bound.trials < self.planned_trials:
+            lines.append(
+                f"  note       {self.bound.method} says nothing before all {self.planned_trials:,} trials are done"
+            )
+        elif self.verdict is Verdict.UNDECIDED:
             lines.append(
                 "  note       no mechanism could have been refuted with so few trials; lidp plan says how many it takes"
             )

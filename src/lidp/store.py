@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,19 @@ CREATE TABLE trials (number INTEGER PRIMARY KEY, seconds REAL NOT NULL, attempts
 CREATE TABLE scores (trial INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL,
                      PRIMARY KEY (trial, name)) WITHOUT ROWID;
 """
+
+
+_HELD: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a forked child: give up the locks of the parent, or they would outlive it."""
+    for handle in list(_HELD):
+        handle.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class Store:
@@ -137,8 +151,11 @@ class Store:
 
     def fact(self, name: str) -> Any:
         """A JSON value by name, None if there is none."""
-        row = self._connection.execute("SELECT value FROM facts WHERE name = ?", [name]).fetchone()
-        return None if row is None else json.loads(row[0])
+        try:
+            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", [name]).fetchone()
+            return None if row is None else json.loads(row[0])
+        except (sqlite3.Error, ValueError) as error:
+            raise StoreError(f"{self.path} is damaged: {name} cannot be read ({error})") from None
 
     def keep_fact(self, name: str, value: Any) -> None:
         """Keep a JSON value by name."""
@@ -195,6 +212,14 @@ class Store:
 
     def trials(self) -> list[TrialRecord]:
         """All kept trials, by number."""
+        try:
+            return self._trials()
+        except (sqlite3.Error, KeyError, ValueError, TypeError) as error:
+            raise StoreError(
+                f"{self.path} is damaged: its trials cannot be read ({type(error).__name__}: {error})"
+            ) from None
+
+    def _trials(self) -> list[TrialRecord]:
         arrays: dict[int, dict[str, NDArray[np.float64]]] = {}
         for number, name, data in self._connection.execute("SELECT trial, name, data FROM scores"):
             arrays.setdefault(number, {})[name] = np.frombuffer(data, "<f8")
@@ -215,6 +240,7 @@ def is_store(path: str | Path) -> bool:
 def _exclusive(path: Path) -> Any:
     """A lock on the file that is ours until closed or until this process dies."""
     handle = path.open("ab")
+    _HELD.add(handle)
     if fcntl is not None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,6 +22,8 @@ class Purpose(IntEnum):
     NOISE = 3
     AUXILIARY = 4
     PREPARATION = 5
+    LEFT_OUT = 6
+    GLOBAL = 7
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -62,19 +65,46 @@ class Target:
             raise InvalidArgument(f"canaries must have a method draw(rng, size), got {self.canaries!r}")
         if self.prepare is not None and not callable(self.prepare):
             raise InvalidArgument(f"prepare must be callable as prepare(dataset, rng), got {self.prepare!r}")
+        if not isinstance(self.dataset, (np.ndarray, list, tuple)):
+            raise InvalidArgument(
+                f"dataset must be a list, a tuple or an array of records, got {type(self.dataset).__name__}; "
+                "let the mechanism turn records into what it needs"
+            )
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.mechanism))
 
 
 def with_canaries(dataset: Any, canaries: Any) -> Any:
-    """The data set with canaries appended; the data set itself is not changed."""
-    if isinstance(dataset, np.ndarray):
-        if not len(canaries):
-            return dataset.copy()
-        return np.concatenate([dataset, np.asarray(canaries, dtype=dataset.dtype)])
-    if isinstance(dataset, (list, tuple)) and isinstance(canaries, np.ndarray) and not len(dataset):
-        return canaries.copy()
-    return [*dataset, *canaries]
+    """The data set with canaries appended, all copied.
+
+    What a mechanism does to its records in place must not reach the canaries that are scored, nor the next trial.
+    """
+    if isinstance(canaries, np.ndarray) and canaries.dtype != object:
+        if isinstance(dataset, np.ndarray) and dataset.dtype != object:
+            return np.concatenate([dataset, canaries])
+        if not len(dataset):
+            return canaries.copy()
+    return copy.deepcopy([*dataset, *canaries])
+
+
+def fingerprint(target: Target) -> str:
+    """A digest of what is audited, so that a store is not gone on with for something else."""
+    parts = [_described(part) for part in (target.mechanism, target.canaries, target.score, target.prepare, target.dataset)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _described(thing: Any) -> Any:
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return [str(thing.dtype), list(thing.shape), hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return [type(thing).__qualname__, *(_described(getattr(thing, item.name)) for item in fields(thing))]
+    if isinstance(thing, (list, tuple)):
+        return [_described(part) for part in thing]
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return repr(thing)
+    code = getattr(thing, "__code__", None)
+    inside = hashlib.sha256(code.co_code).hexdigest() if code is not None else ""
+    return [getattr(thing, "__module__", ""), getattr(thing, "__qualname__", type(thing).__qualname__), inside]
 
 
 def _name_of(thing: Any) -> str:

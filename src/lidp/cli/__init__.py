@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 
 from lidp.cli.app import run
@@ -14,6 +15,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # ε on a terminal that cannot show it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end keeps what is done, as Ctrl-C does
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -57,6 +57,8 @@ def run(arguments: list[str]) -> int:
         return _complain("this is more than the machine can hold; use fewer trials, canaries, dimensions or thresholds", 2)
     except OSError as error:
         return _complain(f"{error.strerror or error}", 2)
+    except Exception as error:  # noqa: BLE001  # exit code 1 means "refuted", so nothing else may end with it
+        return _complain(f"this should not have happened: {type(error).__name__}: {error}", 3)
     return code if isinstance(code, int) else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -76,11 +77,23 @@ def command(
         finally:
             close()
 
-    return finish(run, store=store, report=report, as_json=as_json)
+    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json)
 
 
-def finish(run: Callable[[], AuditResult], *, store: Path | None, report: Path | None, as_json: bool) -> int:
+def again(store: Path | None, workers: int, time_limit: float | None, no_retry: bool) -> str:
+    """The command that goes on after an interrupt."""
+    if store is None:
+        return "nothing was stored; use --store to be able to resume"
+    options = [f"--workers {workers}"] if workers != 1 else []
+    options += [f"--time-limit {time_limit:g}"] if time_limit is not None else []
+    options += ["--no-retry"] if no_retry else []
+    return " ".join(["lidp resume", shlex.quote(str(store)), *options])
+
+
+def finish(run: Callable[[], AuditResult], *, again: str, report: Path | None, as_json: bool) -> int:
     """Run, show the result, and turn it into an exit code."""
+    if report is not None and not report.parent.is_dir():
+        raise InvalidArgument(f"{report}: there is no such folder to write the report to")
     try:
         # What a mechanism prints must not get between the lines of the result.
         with redirect_stdout(sys.stderr):
@@ -88,7 +101,6 @@ def finish(run: Callable[[], AuditResult], *, store: Path | None, report: Path |
     except AuditInterrupted as interrupt:
         if interrupt.result is not None and not as_json:
             typer.echo(str(interrupt.result))
-        again = f"lidp resume {store}" if store is not None else "nothing was stored; use --store to be able to resume"
         typer.echo(f"lidp: interrupted; to go on: {again}", err=True)
         return 130
     if report is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,7 @@ from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli.threshold_option import parse_threshold
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError
+from lidp.result import AuditResult
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
@@ -40,7 +42,10 @@ def command(
         float | None, typer.Option(help="The δ at which ε is bounded; a store's own if left out.", show_default=False)
     ] = None,
     method: Annotated[str | None, typer.Option(help="A method's name, or all.", show_default=False)] = None,
-    failure_probability: Annotated[float, typer.Option(help="β: how often the bound may exceed the true ε.")] = 0.05,
+    failure_probability: Annotated[
+        float | None,
+        typer.Option(help="β: how often the bound may exceed the true ε.", show_default="0.05, or a store's own"),
+    ] = None,
     order: Annotated[
         int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4, ...", show_default=False)
     ] = None,
@@ -62,7 +67,17 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> int:
-    scores, delta, neighbours = _read(file, delta, neighbours)
+    stored = _stored(file)
+    if stored is not None:
+        scores, neighbours = stored.scores, str(stored.claim.neighbours)
+        delta = stored.claim.delta if delta is None else delta
+        if failure_probability is None:
+            failure_probability = stored.bound.failure_probability
+    elif delta is None:
+        raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
+    else:
+        scores = read_scores(file, neighbours=neighbours)
+    failure_probability = 0.05 if failure_probability is None else failure_probability
     judged = Claim(claim, delta, _member(Neighbours, "neighbours", neighbours)) if claim is not None else None
     if method == "all":
         if order is not None or threshold is not None or as_printed or judged is not None:
@@ -77,9 +92,12 @@ def command(
         options["as_printed"] = True
     if threshold is not None:
         options["threshold"] = parse_threshold(threshold)
-    found = bound(
-        scores, _build(kind or type(default_method(scores)), options), delta=delta, failure_probability=failure_probability
-    )
+    plain = order is None and threshold is None and not as_printed and options["direction"] is Direction.BOTH
+    if stored is not None and kind is None and plain:
+        chosen = stored.method
+    else:
+        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), options)
+    found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and found.refutes(judged)
     if as_json:
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
@@ -91,14 +109,11 @@ def command(
     return 1 if refuted else 0
 
 
-def _read(file: Path, delta: float | None, neighbours: str) -> tuple[Scores, float, str]:
-    """Scores from a file of scores, or from the store of an audit."""
-    if file.suffix not in (".npz", ".csv") and file.is_file() and is_store(file):
-        result = result_of(file)
-        return result.scores, result.claim.delta if delta is None else delta, str(result.claim.neighbours)
-    if delta is None:
-        raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
-    return read_scores(file, neighbours=neighbours), delta, neighbours
+def _stored(file: Path) -> AuditResult | None:
+    """The result in a file that is the store of an audit, None for a file of scores."""
+    if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # any name is fine
+        return None
+    return result_of(file)
 
 
 def _member(kind: type[Member], name: str, value: str) -> Member:

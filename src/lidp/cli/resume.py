@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lidp.audits import resume
-from lidp.cli.audit import finish
+from lidp.cli.audit import again, finish
 from lidp.cli.targets import load_target
 from lidp.cli.watching import watcher
 from lidp.result import AuditResult
@@ -34,4 +34,4 @@ def command(
         finally:
             close()
 
-    return finish(run, store=store, report=report, as_json=as_json)
+    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json)

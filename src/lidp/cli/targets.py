@@ -72,7 +72,7 @@ def _module(place: str) -> Any:
             raise InvalidArgument(
                 f"there is no module {place!r} ({error}); a file is named by its path, ending in .py"
             ) from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AuditFailed(f"importing {place} failed: {type(error).__name__}: {error}") from error
         finally:
             sys.path.pop(0)
@@ -87,7 +87,7 @@ def _module(place: str) -> Any:
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AuditFailed(f"running {path} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -71,6 +74,7 @@ class _Worker:
 
     process: Any
     pipe: Connection
+    step: int
     pending: deque[int] = field(default_factory=deque)
     since: float = 0.0
 
@@ -87,7 +91,9 @@ class _Pool:
         # Forking hands mechanisms to workers as they are; elsewhere they must be picklable.
         methods = multiprocessing.get_all_start_methods()
         self.context = multiprocessing.get_context("fork" if "fork" in methods else None)
-        self.workers = [self._start() for _ in range(min(options.workers, len(indices)))]
+        self.workers: list[_Worker] = []
+        for _ in range(min(options.workers, len(indices))):
+            self.workers.append(self._start())
         self.pace: float | None = None
 
     def results(self) -> Iterator[list[TrialRecord]]:
@@ -112,13 +118,16 @@ class _Pool:
 
     def _start(self) -> _Worker:
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(target=_work, args=(self.setup, theirs, self.step), daemon=True)
+        # A forked worker gets copies of our ends of all pipes; it must close them to notice when we are gone.
+        forked = self.context.get_start_method() == "fork"
+        inherited = [ours, *(worker.pipe for worker in self.workers)] if forked else []
+        process = self.context.Process(target=_work, args=(self.setup, theirs, self.step, inherited))
         try:
             process.start()
         except (AttributeError, TypeError) as error:
             raise InvalidArgument(f"the target cannot be sent to worker processes ({error}); use workers=1") from None
         theirs.close()
-        return _Worker(process, ours)
+        return _Worker(process, ours, self.step)
 
     def _give(self, worker: _Worker) -> None:
         """Hand out the next trials: one, or as many as keep the worker busy for a moment."""
@@ -130,7 +139,13 @@ class _Pool:
             size = 1
         worker.pending.extend(self.queue.popleft() for _ in range(size))
         worker.since = time.monotonic()
-        worker.pipe.send(list(worker.pending))
+        try:
+            worker.pipe.send(list(worker.pending))
+        except OSError:  # it died idle: that is no trial's fault
+            self.queue.extendleft(reversed(worker.pending))
+            worker.pending.clear()
+            worker.process.join()
+            self._replace(worker)
 
     def _receive(self, worker: _Worker) -> list[TrialRecord]:
         try:
@@ -144,7 +159,7 @@ class _Pool:
         for record in records:
             worker.pending.remove(record.index)
             deaths = self.deaths.get(record.index, 0)
-            found.append(_with_attempts(record, deaths + 1) if deaths else record)
+            found.append(replace(record, attempts=deaths + 1) if deaths else record)
         if not worker.pending:
             self._give(worker)
         return found
@@ -153,7 +168,13 @@ class _Pool:
         """A worker died. What it was running is tried once more, or has failed; what it had not begun goes back."""
         worker.process.join()
         code = worker.process.exitcode
-        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        how = _told(code)
+        if worker.step > 1:
+            # Which of the batch did it? From now on trials are run one by one; nobody is charged yet.
+            self.step = 1
+            self.queue.extendleft(reversed(worker.pending))
+            self._replace(worker)
+            return []
         lost = worker.pending.popleft()
         self.deaths[lost] = self.deaths.get(lost, 0) + 1
         self.queue.extendleft(reversed(worker.pending))
@@ -197,13 +218,21 @@ class _Pool:
         return max(0.0, min(deadlines) - time.monotonic()) + 0.01
 
 
-def _with_attempts(record: TrialRecord, attempts: int) -> TrialRecord:
-    return TrialRecord(record.index, record.arrays, record.failures, record.seconds, record.metadata, attempts)
+def _told(code: int | None) -> str:
+    """An exit code in words."""
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    known = {int(number): number.name for number in signal.Signals}
+    return known.get(-code, f"signal {-code}")
 
 
-def _work(setup: TrialSetup, pipe: Connection, step: int) -> None:
+def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Connection]) -> None:
     """What a worker does until its parent closes the pipe, or dies."""
+    _die_with_the_parent()
+    for other in inherited:
+        other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's business
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         while True:
             indices = pipe.recv()
@@ -211,6 +240,13 @@ def _work(setup: TrialSetup, pipe: Connection, step: int) -> None:
                 pipe.send(run_trials(setup, indices[start : start + step]))
     except (EOFError, OSError):
         os._exit(0)
+
+
+def _die_with_the_parent() -> None:
+    """Ask Linux to end this process when its parent ends, however that comes about. Elsewhere the closed pipe must do."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def choose_executor(workers: int, time_limit: float | None, retry: bool) -> Executor:

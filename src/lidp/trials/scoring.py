@@ -16,8 +16,10 @@ Any function of the output and the canary is a valid score. A score may also use
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +43,8 @@ class Scene:
     inserted: Any
     others: Sequence[NDArray[np.int64]]
     auxiliary: Any
+    trouble: list[str] = field(default_factory=list)
+    """why canaries could not be scored, for the record"""
 
 
 class TrialScore(Protocol):
@@ -62,15 +66,38 @@ class TrialScore(Protocol):
 RawScore = Callable[..., Any]
 
 
-def raw_scores(score: RawScore, output: Any, canaries: Any, *prepared: Any) -> Floats:
-    """The plain scores of some canaries: by ``score.many`` if there is one, else one by one."""
+def raw_scores(score: RawScore, scene: Scene, canaries: Any, *prepared: Any) -> Floats:
+    """The plain scores of some canaries: by ``score.many`` if there is one, else one by one.
+
+    A canary whose score raises or is not finite is NaN, *alone*. If it spoiled the others, or failed the whole run, that would
+    be a function of all tested canaries, which are inserted in one arm and not in the other: the arms would differ without
+    any help from the mechanism.
+    """
     many = getattr(score, "many", None)
     if many is not None:
-        found = np.asarray(many(output, canaries, *prepared), dtype=np.float64)
-        if found.shape != (len(canaries),):
-            raise InvalidArgument(f"score.many must return {len(canaries)} numbers, got an array of shape {found.shape}")
-        return found
-    return np.array([score(output, canary, *prepared) for canary in canaries], dtype=np.float64)
+        try:
+            found = np.asarray(many(scene.output, canaries, *prepared), dtype=np.float64)
+            if found.shape == (len(canaries),):
+                return found
+            scene.trouble.append(f"score.many gave shape {found.shape} for {len(canaries)} canaries")
+        except (Exception, SystemExit):  # noqa: BLE001  # which canary did it is found out below
+            scene.trouble.append(traceback.format_exc(limit=-4))
+
+    def one(k: int) -> Any:
+        if many is None:
+            return score(scene.output, canaries[k], *prepared)
+        return np.asarray(many(scene.output, canaries[k : k + 1], *prepared)).reshape(1)[0]
+
+    return np.array([guarded(partial(one, k), scene) for k in range(len(canaries))], dtype=np.float64)
+
+
+def guarded(compute: Callable[[], Any], scene: Scene) -> float:
+    """A number, or NaN with the reason noted."""
+    try:
+        return float(compute())
+    except (Exception, SystemExit):  # noqa: BLE001  # whatever a score may raise
+        scene.trouble.append(traceback.format_exc(limit=-4))
+        return float("nan")
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,7 @@ class PlainScore:
     sequential: bool = False
 
     def score_trial(self, scene: Scene, *prepared: Any) -> Floats:
-        return raw_scores(self.score, scene.output, scene.tested, *prepared)
+        return raw_scores(self.score, scene, scene.tested, *prepared)
 
 
 @dataclass(frozen=True)
@@ -110,8 +137,9 @@ class SelfNormalised:
             raise InvalidArgument(f"a z-score needs at least 2 auxiliary canaries, got {self.auxiliary}")
 
     def score_trial(self, scene: Scene, *prepared: Any) -> Floats:
-        raw = raw_scores(self.score, scene.output, scene.tested, *prepared)
-        reference = raw_scores(self.score, scene.output, scene.auxiliary, *prepared)
+        raw = raw_scores(self.score, scene, scene.tested, *prepared)
+        reference = raw_scores(self.score, scene, scene.auxiliary, *prepared)
+        reference = np.where(np.isfinite(reference), reference, 0.0)  # as many in both arms, whatever happens
         if self.kind == "rank":
             ordered = np.sort(reference)
             below, up_to = (np.searchsorted(ordered, raw, side=side) for side in ("left", "right"))
@@ -140,16 +168,17 @@ class Decorrelated:
     sequential: bool = True
 
     def score_trial(self, scene: Scene, *prepared: Any) -> Floats:
-        raw = raw_scores(self.score, scene.output, scene.tested, *prepared)
-        many = getattr(self.contribution, "many", None)
+        raw = raw_scores(self.score, scene, scene.tested, *prepared)
         for k, (canary, places) in enumerate(zip(scene.tested, scene.others, strict=True)):
-            if many is not None:
-                whole = scene.inserted
-                others = whole[places] if isinstance(whole, np.ndarray) else [whole[i] for i in places]
-                raw[k] -= float(np.sum(many(canary, others)))
-            else:
-                raw[k] -= sum(float(self.contribution(canary, scene.inserted[i])) for i in places)
+            raw[k] -= guarded(partial(self._contributions, canary, scene.inserted, places), scene)
         return raw
+
+    def _contributions(self, canary: Any, inserted: Any, places: NDArray[np.int64]) -> float:
+        others = inserted[places] if isinstance(inserted, np.ndarray) else [inserted[i] for i in places]
+        many = getattr(self.contribution, "many", None)
+        if many is not None:
+            return float(np.sum(many(canary, others)))
+        return sum(float(self.contribution(canary, other)) for other in others)
 
 
 def as_trial_score(score: Any) -> TrialScore:

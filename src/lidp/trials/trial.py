@@ -8,6 +8,8 @@ bets on it.
 from __future__ import annotations
 
 import math
+import random
+import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -148,12 +150,13 @@ def _lay_out(setup: TrialSetup, index: int) -> Layout:
     everyone = np.arange(design.canaries)
     others = [np.delete(everyone, k) for k in range(design.canaries)]
     first = _Arm("inserted", 1, inserted, inserted, others)
-    # Exactly K-1 others for a held-out canary too: those of D0, or all but the last of D1.
-    fewer = [everyone[:-1]] * design.held_out
+    # Exactly K-1 others for a held-out canary too: those of D0; or all of D1 but one, as an inserted canary leaves itself out:
+    # any of them with equal chance, as mechanisms may treat records by their place.
     if isinstance(design, LeaveOneOut):
-        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, fewer)]
+        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, [everyone[:-1]] * design.held_out)]
     assert isinstance(design, ReplaceOne)  # noqa: S101  # for the type checker: there are three designs
-    return None, [first, _Arm("held_out", 1, inserted, fresh, fewer)]
+    left_out = stream(setup.seed, trial=index, purpose=Purpose.LEFT_OUT).integers(0, design.canaries, design.held_out)
+    return None, [first, _Arm("held_out", 1, inserted, fresh, [np.delete(everyone, k) for k in left_out])]
 
 
 def _plain(value: Any) -> Any:
@@ -165,6 +168,19 @@ def _plain(value: Any) -> Any:
 
 def _pick(chosen: list[Any], like: Any) -> Any:
     return np.array(chosen) if isinstance(like, np.ndarray) else chosen
+
+
+def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
+    """Give mechanisms that draw from the global generators, against the rules, noise of their own in every trial.
+
+    Worker processes begin with copies of one state, so that their trials would share noise otherwise.
+    """
+    seed = int(stream(setup.seed, trial=index, arm=number, purpose=Purpose.GLOBAL).integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  # the global generator is what is meant
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
 
 
 def _data(setup: TrialSetup, arm: _Arm) -> Any:
@@ -188,12 +204,13 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
         try:
             # Replace-one scores both kinds of canary on one output.
             if job not in outputs and job not in own:
+                _seed_global_generators(setup, *job)
                 own[job] = setup.target.mechanism(_data(setup, arm), _noise(setup, *job))
             output = outputs[job] if job in outputs else own[job]
             if isinstance(output, Output):
                 metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
-            arrays[arm.name] = _score(setup, index, arm, output)
+            arrays[arm.name] = _score(setup, index, arm, output, metadata)
         except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
             failures[arm.name] = traceback.format_exc(limit=-8)
     if isinstance(setup.design, ReplaceOne) and failures:
@@ -205,17 +222,20 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
     return TrialRecord(index, arrays, failures, seconds + time.perf_counter() - start, metadata)
 
 
-def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any) -> Floats:
+def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict[str, Any]) -> Floats:
     scoring = as_trial_score(setup.target.score)
     auxiliary: Any = []
     if scoring.auxiliary:
         rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
         auxiliary = setup.target.canaries.draw(rng, scoring.auxiliary)
     scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary)
-    scores = np.asarray(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
+    scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
-    if not np.isfinite(scores).all():
-        bad = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise InvalidScores(f"the score of canary {bad} is {scores[bad]}, not a finite number")
+    unscored = ~np.isfinite(scores)
+    if unscored.any():
+        # A constant is a function of output and canary too. The whole run must not fail for one canary: see raw_scores.
+        scores[unscored] = 0.0
+        reason = scene.trouble[0] if scene.trouble else "the score is not a finite number"
+        metadata |= {f"{arm.name}_unscored": int(unscored.sum()), f"{arm.name}_unscored_because": reason}
     return scores
