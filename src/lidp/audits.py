@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -198,7 +199,10 @@ class _Audit:
         except KeyboardInterrupt:
             self.watch, self.interrupted = None, True
             self._flush()
-            raise AuditInterrupted(self.result() if self.prefix else None) from None
+            so_far = None
+            with contextlib.suppress(AuditFailed):  # nothing to say yet, or all has failed so far
+                so_far = self.result()
+            raise AuditInterrupted(so_far) from None
         return self.result()
 
     def recall(self) -> None:

@@ -95,9 +95,10 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
         return {}, 0.0
     jobs = {(index, arm.number): arm for index, (_, arms) in layouts.items() for arm in reversed(arms)}
     start = time.perf_counter()
+    _seed_global_generators(setup, *next(iter(jobs)))
     try:
         found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
-    except Exception:  # noqa: BLE001  # whatever a mechanism may raise
+    except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism may raise
         # Which data set did it? Each is run alone, with the very stream it had: the same computation, not another try.
         return {}, 0.0
     if len(found) != len(jobs):
