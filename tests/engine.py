@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lidp import Target
+from lidp.store import Store
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,19 @@ class Many:
 def slow(dataset, rng):
     time.sleep(0.02)
     return leaky(dataset, rng)
+
+
+def wait_for_more(path, before=0, seconds=60.0):
+    """Wait until a store under way has more finished trials than before; returns how many."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if Path(path).exists():
+            with Store.read(path) as store:
+                found = len(store.finished())
+            if found > before:
+                return found
+        time.sleep(0.05)
+    raise AssertionError(f"no trial finished within {seconds} s")
 
 
 def chatty(dataset, rng):

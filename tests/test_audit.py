@@ -360,9 +360,11 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path):
         sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "300", "--canaries", "4",
         "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
     ]  # fmt: skip
+    command[command.index("300")] = "3000"
+    finished = 0
     for how in (signal.SIGKILL, signal.SIGTERM):
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(3)
+        finished = engine.wait_for_more(path, finished)
         os.kill(process.pid, how)
         assert process.wait() == (-9 if how == signal.SIGKILL else 130)
     time.sleep(0.5)

@@ -6,12 +6,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from lidp.cli.app import run
+from tests.engine import wait_for_more
 
 ROOT = Path(__file__).parent.parent
 
@@ -91,8 +91,10 @@ def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):
             "--store", str(store), "--workers", "2",
         ],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # Shells start background jobs with interrupts ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    time.sleep(5)
+    wait_for_more(store)
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
