@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lidp import Target
+import lidp
+from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target
 from lidp.store import Store
 
 
@@ -125,15 +126,21 @@ def slow(dataset, rng):
     return leaky(dataset, rng)
 
 
+def finished(path):
+    """How many trials a store has, which need not exist."""
+    if not Path(path).exists():
+        return 0
+    with Store.read(path) as store:
+        return len(store.finished())
+
+
 def wait_for_more(path, before=0, seconds=60.0):
     """Wait until a store under way has more finished trials than before; returns how many."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if Path(path).exists():
-            with Store.read(path) as store:
-                found = len(store.finished())
-            if found > before:
-                return found
+        found = finished(path)
+        if found > before:
+            return found
         time.sleep(0.05)
     raise AssertionError(f"no trial finished within {seconds} s")
 
@@ -153,3 +160,26 @@ LEAKY = Target(leaky, Numbers(), closeness, dataset=[0.5, -0.5])
 SILENT = Target(silent, Numbers(), closeness, dataset=[0.5, -0.5])
 SLOW = Target(slow, Numbers(), closeness, dataset=[0.5])
 NOT_A_TARGET = 3
+
+CLAIM = Claim(1.0, 1e-5)
+DESIGNS = [
+    CoinFlip(6),
+    CoinFlip(6, Neighbours.REPLACE_ONE),
+    LeaveOneOut(4, 3),
+    ReplaceOne(4, 3),
+]
+
+
+def claim_for(design, epsilon=1.0):
+    return Claim(epsilon, 1e-5, design.neighbours)
+
+
+def run(target=LEAKY, **options):
+    options = {"claim": CLAIM, "design": CoinFlip(6), "trials": 40, "seed": 3, "stop_when": "never", **options}
+    return lidp.audit(target, **options)
+
+
+def same(a, b):
+    assert a == b
+    for name, array in a.scores.to_arrays().items():
+        np.testing.assert_array_equal(array, b.scores.to_arrays()[name])

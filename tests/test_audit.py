@@ -1,50 +1,16 @@
-"""The audit engine: what it computes, that it computes the same whoever runs it, and what it does with trouble."""
+"""The audit engine: what it computes, and what it refuses."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target, Verdict
-from lidp.audits import AuditInterrupted
-from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
-from lidp.store import Store, is_store
-from lidp.trials.executors import Processes, Serial
+from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable
 from lidp.trials.trial import TrialSetup, run_trial
 from tests import engine
-from tests.engine import LEAKY, SILENT, Many, Numbers, Trouble, closeness
-
-ROOT = Path(__file__).parent.parent
-CLAIM = Claim(1.0, 1e-5)
-DESIGNS = [
-    CoinFlip(6),
-    CoinFlip(6, Neighbours.REPLACE_ONE),
-    LeaveOneOut(4, 3),
-    ReplaceOne(4, 3),
-]
-
-
-def claim_for(design, epsilon=1.0):
-    return Claim(epsilon, 1e-5, design.neighbours)
-
-
-def run(target=LEAKY, **options):
-    options = {"claim": CLAIM, "design": CoinFlip(6), "trials": 40, "seed": 3, "stop_when": "never", **options}
-    return lidp.audit(target, **options)
-
-
-def same(a, b):
-    assert a == b
-    for name, array in a.scores.to_arrays().items():
-        np.testing.assert_array_equal(array, b.scores.to_arrays()[name])
-
+from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, Numbers, claim_for, closeness, run
 
 # What it computes.
 
@@ -183,116 +149,7 @@ def test_preparation_runs_once_and_is_counted(tmp_path):
     assert len(calls) == 1
 
 
-# Whoever runs it.
-
-
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_one_worker_or_two_is_the_same(design):
-    options = {"claim": claim_for(design), "design": design}
-    same(run(**options, workers=1), run(**options, workers=2))
-
-
-def test_many_at_a_time_is_the_same():
-    batched = Target(Many(), Numbers(), closeness, dataset=[0.5, -0.5], name="leaky")
-    for design in DESIGNS:
-        options = {"claim": claim_for(design), "design": design, "trials": 70}
-        same(run(**options), run(batched, **options))
-    assert batched.mechanism.batches == 2 * len(DESIGNS)
-    same(run(trials=70), run(batched, trials=70, workers=2))
-
-
-def test_a_batch_that_fails_is_told_apart_trial_by_trial():
-    class Fussy(Many):
-        def run_many(self, datasets, rngs):
-            raise RuntimeError("one of these is bad")
-
-    fussy = Target(Fussy(), Numbers(), closeness, dataset=[0.5, -0.5], name="leaky")
-    same(run(fussy), run())
-
-
-def test_a_store_changes_nothing(tmp_path):
-    with_store = run(store=tmp_path / "a.db")
-    same(with_store, run())
-    same(with_store, lidp.result_of(tmp_path / "a.db"))
-    same(with_store, run(store=tmp_path / "a.db"))
-
-
-def test_resuming_half_an_audit_is_the_same(tmp_path):
-    class Stop(Exception):
-        pass
-
-    def stopper(progress):
-        if progress.done >= 10:
-            raise Stop
-
-    target = Target(engine.slow, Numbers(), closeness, dataset=[0.5], name="slow")
-    with pytest.raises(Stop):
-        run(target, trials=60, store=tmp_path / "a.db", watch=stopper)
-    with Store.read(tmp_path / "a.db") as store:
-        before = store.finished()
-    assert 10 <= len(before) < 60
-    same(run(target, trials=60, store=tmp_path / "a.db"), run(target, trials=60))
-
-
-def test_killed_ten_times_at_random_moments(tmp_path):
-    """SIGKILL of the whole process group; no trial is lost after it was recorded, none is run twice."""
-    path = tmp_path / "a.db"
-    command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "4",
-        "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
-    ]  # fmt: skip
-    rng = np.random.default_rng(0)
-    kept: list[int] = []
-    for _ in range(10):
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
-        time.sleep(float(rng.uniform(0.8, 1.8)))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if path.exists() and is_store(path):
-            with Store.read(path) as store:
-                now = store.finished()
-            assert set(kept) <= set(now)
-            kept = now
-    assert kept, "nothing was recorded before the last kill"
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    with Store.read(path) as store:
-        assert store.finished() == list(range(400))
-    expected = lidp.audit(
-        engine.SLOW, claim=Claim(9.0), design=CoinFlip(4), trials=400, stop_when="never", executor=Processes(2)
-    )
-    same(lidp.result_of(path), expected)
-
-
 # Trouble.
-
-
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_failing_runs_are_kept_and_named(design):
-    target = Target(Trouble("raises", 0.2), Numbers(), closeness, dataset=[0.5])
-    result = run(target, claim=claim_for(design), design=design, trials=60)
-    assert 3 <= result.failed_runs <= 60
-    assert result.bound.trials == 60
-    reasons = [reason for note in result.notes for reason in note.failures.values()]
-    assert all("no luck today" in reason for reason in reasons)
-    assert "runs failed (kept, not bet on)" in str(result)
-    assert lidp.recheck(json.loads(json.dumps(result.witness()))).epsilon == result.bound.epsilon
-
-
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_canaries_that_cannot_be_scored_get_a_constant_and_are_counted(design):
-    target = Target(Trouble("nan", 0.2), Numbers(), closeness, dataset=[0.5])
-    result = run(target, claim=claim_for(design), design=design, trials=60)
-    assert result.failed_runs == 0
-    assert result.unscored_canaries > 10
-    assert "could not be scored" in str(result)
-
-
-def test_all_failed_is_no_verdict():
-    def broken(dataset, rng):
-        raise RuntimeError("never works")
-
-    with pytest.raises(AuditFailed, match="all 5 trials failed, the first with: RuntimeError: never works"):
-        run(Target(broken, Numbers(), closeness), trials=5)
 
 
 def test_a_mechanism_may_work_on_its_records_in_place():
@@ -319,157 +176,7 @@ def test_a_mechanism_may_work_on_its_records_in_place():
     assert base[0].tolist() == [5.0, 5.0]
 
 
-def test_global_generators_differ_from_trial_to_trial():
-    def careless(dataset, rng):
-        return np.random.random()  # noqa: NPY002  # what careless mechanisms do
-
-    target = Target(careless, Numbers(), lambda output, canary: output)
-    one, two = (run(target, trials=20, workers=workers, design=CoinFlip(1)) for workers in (1, 2))
-    same(one, two)
-    assert len(set(one.scores.flips()[0].ravel())) == 20
-
-
-def test_a_method_that_is_not_anytime_valid_says_nothing_half_way(tmp_path):
-    def interrupt(progress):
-        if progress.done >= 10:
-            raise KeyboardInterrupt
-
-    options = {"trials": 400, "store": tmp_path / "a.db", "method": lidp.OneRun(), "stop_when": None}
-    with pytest.raises(AuditInterrupted) as caught:
-        run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
-    assert caught.value.result is not None
-    assert caught.value.result.verdict is Verdict.UNDECIDED
-    assert "says nothing before all 400 trials" in str(caught.value.result)
-
-
-def test_a_store_knows_what_was_audited(tmp_path):
-    run(Target(engine.NoisyCount(1.0), engine.Bits(), engine.itself), store=tmp_path / "a.db", trials=5)
-    for other in (
-        Target(engine.NoisyCount(2.0), engine.Bits(), engine.itself),
-        Target(engine.NoisyCount(1.0), Numbers(), engine.itself),
-        Target(engine.NoisyCount(1.0), engine.Bits(), engine.itself, dataset=[1.0]),
-    ):
-        with pytest.raises(StoreError, match="fingerprint was"):
-            run(other, store=tmp_path / "a.db", trials=5)
-
-
-def test_workers_do_not_outlive_a_killed_parent(tmp_path):
-    """Only the parent is killed: the store is free at once and can be gone on with."""
-    path = tmp_path / "a.db"
-    command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "300", "--canaries", "4",
-        "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
-    ]  # fmt: skip
-    command[command.index("300")] = "3000"
-    finished = 0
-    for how in (signal.SIGKILL, signal.SIGTERM):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        finished = engine.wait_for_more(path, finished)
-        os.kill(process.pid, how)
-        assert process.wait() == (-9 if how == signal.SIGKILL else 130)
-    time.sleep(0.5)
-    Store.open(path).close()
-
-
-def test_a_worker_that_dies_in_a_batch_is_found_by_running_one_by_one():
-    class Killer(Many):
-        def __call__(self, dataset, rng):
-            if rng.random() < 0.05:
-                os._exit(7)
-            return leaky_output(dataset, rng)
-
-        def run_many(self, datasets, rngs):
-            return [self(dataset, rng) for dataset, rng in zip(datasets, rngs, strict=True)]
-
-    def leaky_output(dataset, rng):
-        return [value + 0.01 * rng.standard_normal() for value in dataset]
-
-    result = run(Target(Killer(), Numbers(), closeness), workers=2, trials=150)
-    assert 1 <= result.failed_runs <= 20
-    assert result.retried_trials == result.failed_runs
-
-
-def test_a_process_that_dies_costs_its_trial_only():
-    target = Target(Trouble("dies"), Numbers(), closeness, dataset=[0.5])
-    result = run(target, workers=2, trials=60)
-    assert 1 <= result.failed_runs <= 15
-    dead = [note for note in result.notes if note.failures]
-    assert all(note.attempts == 2 for note in dead)
-    assert all("worker process died (exit code 9)" in note.failures["scores"] for note in dead)
-    strict = run(target, workers=2, trials=60, retry=False)
-    assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
-    assert all(note.attempts == 1 for note in strict.notes)
-    assert strict.bound.epsilon == result.bound.epsilon
-
-
-def test_a_second_try_has_the_same_coins_and_stream(tmp_path):
-    fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
-    result = run(fragile, workers=2, trials=30)
-    assert result.retried_trials >= 2
-    assert result.failed_runs == 0
-    same(result, run(fragile, workers=1, trials=30))
-
-
-def test_a_trial_that_hangs_is_given_up(tmp_path):
-    target = Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5])
-    start = time.monotonic()
-    result = run(target, trials=30, time_limit=0.5, workers=2, store=tmp_path / "a.db")
-    assert time.monotonic() - start < 30
-    late = [note for note in result.notes if note.failures]
-    assert late
-    assert all("time limit of 0.5 s" in note.failures["scores"] for note in late)
-    same(result, lidp.result_of(tmp_path / "a.db"))
-
-
-def test_interrupting_keeps_what_is_done(tmp_path):
-    def interrupt(progress):
-        if progress.done >= 10:
-            raise KeyboardInterrupt
-
-    with pytest.raises(AuditInterrupted) as caught:
-        run(engine.SLOW, trials=100, store=tmp_path / "a.db", watch=interrupt)
-    assert caught.value.result is not None
-    assert caught.value.result.bound.trials >= 10
-    same(run(engine.SLOW, trials=100, store=tmp_path / "a.db"), run(engine.SLOW, trials=100))
-
-
-@pytest.mark.parametrize("executor", [Serial(), Processes(2)], ids=["serial", "processes"])
-def test_executors_run_every_trial_once(executor):
-    setup = TrialSetup(LEAKY, CoinFlip(4), 0)
-    found = [record.index for records in executor.run(setup, list(range(5, 90))) for record in records]
-    assert sorted(found) == list(range(5, 90))
-
-
 # What is refused.
-
-
-def test_a_store_of_another_audit_is_refused_by_name(tmp_path):
-    run(store=tmp_path / "a.db")
-    for change, message in (
-        ({"seed": 4}, "seed was 3, is 4"),
-        ({"trials": 41}, "trials was 40, is 41"),
-        ({"claim": Claim(2.0, 1e-5)}, "claim was"),
-        ({"design": CoinFlip(7)}, "design was"),
-        ({"method": lidp.OneRun()}, "method was"),
-    ):
-        with pytest.raises(StoreError, match=message):
-            run(store=tmp_path / "a.db", **change)
-
-
-def test_two_writers(tmp_path):
-    with Store.create(tmp_path / "a.db", {}), pytest.raises(StoreError, match="being written to by another audit"):
-        Store.open(tmp_path / "a.db")
-
-
-def test_files_that_are_no_stores(tmp_path):
-    (tmp_path / "a.db").write_text("hello")
-    with pytest.raises(StoreError, match="not a store"):
-        run(store=tmp_path / "a.db")
-    with pytest.raises(StoreError, match="no such store"):
-        lidp.result_of(tmp_path / "b.db")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be opened"):
-        run(store=tmp_path / "file" / "a.db")
 
 
 def test_stopping_early_is_for_anytime_valid_methods():
@@ -519,14 +226,6 @@ def test_bad_targets():
         run(Target(engine.leaky, Broken(), closeness))
     with pytest.raises(AuditFailed, match=r"preparation of leaky failed: ZeroDivisionError"):
         run(Target(engine.leaky, Numbers(), closeness, prepare=lambda d, rng: 1 / 0))
-
-
-def test_a_mechanism_that_exits_has_failed():
-    def leaves(dataset, rng):
-        sys.exit(3)
-
-    with pytest.raises(AuditFailed, match="all 5 trials failed, the first with: SystemExit: 3"):
-        run(Target(leaves, Numbers(), closeness), trials=5)
 
 
 def test_odd_metadata_is_still_json():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from lidp.audit_plan import AuditPlan, could_refute
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
+from lidp.interrupts import Interrupts
 from lidp.result import AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
@@ -191,19 +191,26 @@ class _Audit:
 
     def run(self, executor: Executor) -> AuditResult:
         """Run what is missing, and say what came of it."""
-        self.recall()
-        missing = [index for index in range(self.plan.trials) if index not in self.records]
-        try:
-            if missing and self.stopped_at is None:
-                self._run(executor, self._prepare(), missing)
-        except KeyboardInterrupt:
+        with Interrupts() as interrupts:
+            try:
+                with interrupts.held():
+                    self.recall()
+                missing = [index for index in range(self.plan.trials) if index not in self.records]
+                if missing and self.stopped_at is None:
+                    self._run(executor, self._prepare(), missing, interrupts)
+                return self.result()
+            except (Exception, KeyboardInterrupt) as error:
+                if isinstance(error, Exception) and not interrupts.seen:
+                    raise
             self.watch, self.interrupted = None, True
-            self._flush()
             so_far = None
-            with contextlib.suppress(AuditFailed):  # nothing to say yet, or all has failed so far
+            try:
+                with interrupts.held():
+                    self._flush()
                 so_far = self.result()
-            raise AuditInterrupted(so_far) from None
-        return self.result()
+            except (AuditFailed, KeyboardInterrupt):
+                pass  # nothing to say yet, or all has failed so far, or no patience to wait for it
+            raise AuditInterrupted(so_far)
 
     def recall(self) -> None:
         """Take up what the store has."""
@@ -229,22 +236,26 @@ class _Audit:
         prepared_arrays = None if target.prepare is None or self.preparation is None else self.preparation[0]
         return TrialSetup(target, self.plan.design, self.plan.seed, prepared_arrays)
 
-    def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int]) -> None:
+    def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts) -> None:
         _try_canaries(setup)
         self._tell()
         results = executor.run(setup, missing)
         try:
             for records in results:
-                self.unsaved.extend(records)
-                if time.monotonic() - self.flushed > _FLUSH_SECONDS:
-                    self._flush()
-                    if self.stopped_at is not None:
-                        break
+                if interrupts.seen:
+                    raise KeyboardInterrupt  # it came while these ran and may be why they failed: they are run again
+                with interrupts.held():
+                    self.unsaved.extend(records)
+                    if time.monotonic() - self.flushed > _FLUSH_SECONDS:
+                        self._flush()
+                if self.stopped_at is not None:
+                    break
         finally:
             close = getattr(results, "close", None)
             if close is not None:
                 close()
-        self._flush()
+        with interrupts.held():
+            self._flush()
 
     def _flush(self) -> None:
         """Keep what is finished, bet on the finished prefix, tell who watches."""

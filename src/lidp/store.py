@@ -7,6 +7,7 @@ process; any number of readers.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -26,6 +27,8 @@ try:
 except ImportError:  # pragma: no cover  # Windows has no flock; there SQLite's own locks must do
     fcntl = None  # type: ignore[assignment]
 
+# What file systems say that cannot link: FAT, some network and container mounts.
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x6C696470  # "lidp"
 _SCHEMA = """
@@ -76,7 +79,7 @@ class Store:
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 connection.execute("INSERT INTO facts VALUES ('configuration', ?)", [json.dumps(configuration)])
             connection.close()
-            os.link(draft, path)
+            _settle(draft, path)
         except OSError as error:
             if path.exists():
                 raise StoreError(f"{path} exists already; resume it, or choose another name") from None
@@ -248,3 +251,13 @@ def _exclusive(path: Path) -> Any:
             handle.close()
             raise StoreError(f"{path} is being written to by another audit; wait for it, or use another store") from None
     return handle
+
+
+def _settle(draft: Path, path: Path) -> None:
+    """Give a finished draft its name, if that is free."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if path.exists() or error.errno not in _NO_HARD_LINKS:
+            raise
+        draft.rename(path)  # two writers that begin within the same moment are not told apart on such file systems

@@ -13,8 +13,9 @@ import typer
 
 from lidp.audits import AuditInterrupted, audit
 from lidp.claim import Claim, Neighbours
+from lidp.cli import options
 from lidp.cli.targets import BUILT_IN, load_target
-from lidp.cli.watching import watcher
+from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.result import AuditResult, Verdict
@@ -30,54 +31,50 @@ usage, 3 if the audit could not run, 130 if it was interrupted.
 
 def command(
     target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)],
-    epsilon: Annotated[float, typer.Option(help="The claimed ε.", show_default=False)],
-    delta: Annotated[float, typer.Option(help="The claimed δ.")] = 0.0,
+    epsilon: options.ClaimedEpsilon,
+    delta: options.Delta = 0.0,
     design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip",
     canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
     trials: Annotated[int, typer.Option(help="The budget: trials at most.")] = 256,
     method: Annotated[str | None, typer.Option(help="A method's name.", show_default="the design's")] = None,
-    failure_probability: Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")] = 0.05,
+    failure_probability: options.FailureProbability = 0.05,
     neighbours: Annotated[str, typer.Option(help="add-remove or replace-one, for coin flips.")] = "add-remove",
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes to run trials in.")] = 1,
+    workers: options.Workers = 1,
     store: Annotated[
         Path | None, typer.Option(help="Where to keep trials; resumes if it exists.", show_default=False)
     ] = None,
     stop_when: Annotated[
         str | None, typer.Option(help="refuted or never.", show_default="refuted, if the method allows")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds a trial may take.", show_default=False)] = None,
-    no_retry: Annotated[bool, typer.Option("--no-retry", help="Do not rerun a trial whose worker died.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    time_limit: options.TimeLimit = None,
+    no_retry: options.NoRetry = False,
+    report: options.Report = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
 
-    def run() -> AuditResult:
-        watch, close = watcher(quiet=quiet)
-        try:
-            return audit(
-                load_target(target, claim),
-                claim=claim,
-                design=layout,
-                trials=trials,
-                method=method,
-                failure_probability=failure_probability,
-                seed=seed,
-                workers=workers,
-                store=store,
-                stop_when=stop_when,
-                time_limit=time_limit,
-                retry=not no_retry,
-                watch=watch,
-                origin=target,
-            )
-        finally:
-            close()
+    def run(watch: Watch | None) -> AuditResult:
+        return audit(
+            load_target(target, claim),
+            claim=claim,
+            design=layout,
+            trials=trials,
+            method=method,
+            failure_probability=failure_probability,
+            seed=seed,
+            workers=workers,
+            store=store,
+            stop_when=stop_when,
+            time_limit=time_limit,
+            retry=not no_retry,
+            watch=watch,
+            origin=target,
+        )
 
-    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json)
+    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json, quiet=quiet)
 
 
 def again(store: Path | None, workers: int, time_limit: float | None, no_retry: bool) -> str:
@@ -90,14 +87,16 @@ def again(store: Path | None, workers: int, time_limit: float | None, no_retry: 
     return " ".join(["lidp resume", shlex.quote(str(store)), *options])
 
 
-def finish(run: Callable[[], AuditResult], *, again: str, report: Path | None, as_json: bool) -> int:
-    """Run, show the result, and turn it into an exit code."""
+def finish(
+    run: Callable[[Watch | None], AuditResult], *, again: str, report: Path | None, as_json: bool, quiet: bool
+) -> int:
+    """Run and watch, show the result, and turn it into an exit code."""
     if report is not None and not report.parent.is_dir():
         raise InvalidArgument(f"{report}: there is no such folder to write the report to")
     try:
         # What a mechanism prints must not get between the lines of the result.
-        with redirect_stdout(sys.stderr):
-            result = run()
+        with redirect_stdout(sys.stderr), watching(quiet=quiet) as watch:
+            result = run(watch)
     except AuditInterrupted as interrupt:
         if interrupt.result is not None and not as_json:
             typer.echo(str(interrupt.result))

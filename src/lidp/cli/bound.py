@@ -13,6 +13,7 @@ import typer
 
 from lidp.audits import result_of
 from lidp.claim import Claim, Direction, Neighbours
+from lidp.cli import options
 from lidp.cli.threshold_option import parse_threshold
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError
@@ -65,7 +66,7 @@ def command(
     claim: Annotated[
         float | None, typer.Option(help="A claimed ε to judge; exit code 1 if it is refuted.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+    as_json: options.Json = False,
 ) -> int:
     stored = _stored(file)
     if stored is not None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lidp.claim import Claim
+from lidp.cli import options
 from lidp.designs import CoinFlip
 from lidp.planner import BudgetPlan, plan
 
@@ -19,17 +20,17 @@ between canaries; left out, there is none.
 
 
 def command(
-    claim: Annotated[float, typer.Option(help="The claimed ε.", show_default=False)],
+    claim: options.ClaimedEpsilon,
     suspect: Annotated[float, typer.Option(help="The ε that you fear.", show_default=False)],
-    delta: Annotated[float, typer.Option(help="The claimed δ.")] = 1e-5,
+    delta: options.Delta = 1e-5,
     models: Annotated[int | None, typer.Option(help="Say what so many models can reach.", show_default=False)] = None,
     canaries: Annotated[int | None, typer.Option(help="Only this many canaries.", show_default=False)] = None,
     dimension: Annotated[int | None, typer.Option(help="Dimension of the canaries.", show_default=False)] = None,
     power: Annotated[float, typer.Option(help="The probability to refute that is wished for.")] = 0.8,
-    failure_probability: Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")] = 0.05,
+    failure_probability: options.FailureProbability = 0.05,
     seconds_per_model: Annotated[float | None, typer.Option(help="For the cost.", show_default=False)] = None,
     repeats: Annotated[int, typer.Option(help="Simulated audits per row.")] = 200,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+    as_json: options.Json = False,
 ) -> int:
     found = plan(
         Claim(claim, delta),

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from lidp.audits import Progress
 
 _PLAIN_SECONDS = 5.0
 
 
-def watcher(*, quiet: bool) -> tuple[Callable[[Progress], None] | None, Callable[[], None]]:
-    """What to call with each progress, and what to call at the end. Everything goes to stderr."""
-    if quiet:
-        return None, lambda: None
-    if not sys.stderr.isatty():
-        return _Plain(), lambda: None
+Watch: TypeAlias = Callable[[Progress], None]
+
+
+@contextmanager
+def watching(*, quiet: bool) -> Iterator[Watch | None]:
+    """What to call with each progress. Everything goes to stderr."""
+    if quiet or not sys.stderr.isatty():
+        yield None if quiet else _Plain()
+        return
     live = _Live()
-    return live, live.close
+    try:
+        yield live
+    finally:
+        live.close()
 
 
 def told(progress: Progress) -> str:

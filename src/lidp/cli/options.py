@@ -1,0 +1,18 @@
+"""Options that several subcommands have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Delta = Annotated[float, typer.Option(help="The claimed δ.")]
+ClaimedEpsilon = Annotated[float, typer.Option(help="The claimed ε.", show_default=False)]
+FailureProbability = Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")]
+Workers = Annotated[int, typer.Option(help="Processes to run trials in.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds a trial may take.", show_default=False)]
+NoRetry = Annotated[bool, typer.Option("--no-retry", help="Do not rerun a trial whose worker died.")]
+Report = Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
