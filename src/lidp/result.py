@@ -158,11 +158,11 @@ class AuditResult:
         return self.table()
 
     def __str__(self) -> str:
-        comparison = ">" if self.verdict is Verdict.REFUTED else "≤" if self.verdict is Verdict.NOT_REFUTED else "?"
+        above = "more than" if self.verdict is Verdict.REFUTED else "against"
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
-            f"  bound      ε ≥ {self.bound.epsilon:.4g} {comparison} {self.claim.epsilon:g}, "
-            f"failure probability {self.bound.failure_probability:g}",
+            f"  bound      ε ≥ {self.bound.epsilon:.4g}, {above} the {self.claim.epsilon:g} claimed "
+            f"(failure probability {self.bound.failure_probability:g})",
             f"  method     {self.bound.method}",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} trials x {self.bound.canaries:,} canaries, "

@@ -160,6 +160,14 @@ def test_wilson_with_many_trials(order, correlation):
     assert_covers(false_alarms(bounder(method), draw, 1.0, 300, seed=14), 300, BETA)
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+def test_the_printed_fourth_order_with_many_trials(correlation):
+    """Not proved; no counterexample here either."""
+    draw = exchangeable_arms(4000, 8, tight_rate(1.0), 1.0, correlation=correlation)
+    method = Wilson(4, threshold=FixedThreshold(0.5), as_printed=True)
+    assert_covers(false_alarms(bounder(method), draw, 1.0, 300, seed=26), 300, BETA)
+
+
 def test_jeffreys_with_many_trials():
     draw = exchangeable_arms(4000, 1, tight_rate(1.0), 1.0)
     method = Jeffreys(threshold=FixedThreshold(0.5))
@@ -195,11 +203,11 @@ def test_a_mechanism_that_fails_when_a_canary_is_in(layout):
 MU = 1.0
 
 
-def gaussian_coin(trials):
-    """One coin a trial, a Gaussian curve exactly: the null at which the conditional methods are tight."""
+def gaussian_coin(trials, canaries=1):
+    """Each coin through a channel with a Gaussian curve exactly: the null at which the conditional methods are tight."""
 
     def draw(rng):
-        coins = rng.integers(0, 2, (trials, 1))
+        coins = rng.integers(0, 2, (trials, canaries))
         return Scores(scores=MU * coins + rng.standard_normal(coins.shape), coins=coins)
 
     return draw
@@ -213,6 +221,31 @@ def gaussian_coin(trials):
 def test_conditional_methods_on_a_gaussian_curve(method):
     truth = gaussian_epsilon(MU, 1e-5)
     alarms = false_alarms(bounder(method, 1e-5), gaussian_coin(400), truth, 200, seed=15)
+    assert_covers(alarms, 200, BETA)
+
+
+@pytest.mark.parametrize("threshold", [FixedThreshold(0.5), SplitThreshold(0.5), RankGuesses(0.2)], ids=str)
+@pytest.mark.parametrize(("trials", "canaries"), [(2, 200), (8, 50)])
+def test_one_run_fdp_with_many_canaries_a_run(threshold, trials, canaries):
+    truth = gaussian_epsilon(MU, 1e-5)
+    draw = gaussian_coin(trials, canaries)
+    assert_covers(false_alarms(bounder(OneRunFDP(threshold), 1e-5), draw, truth, 200, seed=24), 200, BETA)
+
+
+@pytest.mark.parametrize("interval", [None, Wilson(1), Wilson(2), Bernstein(1)], ids=str)
+@pytest.mark.parametrize("shared", [0.0, 0.7, 1.0])
+def test_gaussian_dp_on_arms_of_dependent_canaries(interval, shared):
+    """The K scores of a run share part of their noise, or all of it; each alone is a Gaussian curve exactly."""
+
+    def draw(rng):
+        def arm(shift):
+            noise = shared * rng.standard_normal((2000, 1)) + math.sqrt(1 - shared**2) * rng.standard_normal((2000, 8))
+            return shift + noise
+
+        return Scores(inserted=arm(MU), held_out=arm(0.0))
+
+    method = GaussianDP(interval=interval, threshold=FixedThreshold(0.5))
+    alarms = false_alarms(bounder(method, 1e-5), draw, gaussian_epsilon(MU, 1e-5), 200, seed=25)
     assert_covers(alarms, 200, BETA)
 
 

@@ -74,10 +74,10 @@ def command(
         delta = stored.claim.delta if delta is None else delta
         if failure_probability is None:
             failure_probability = stored.bound.failure_probability
-    elif delta is None:
-        raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
     else:
         scores = read_scores(file, neighbours=neighbours)
+    if delta is None:
+        raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
     failure_probability = 0.05 if failure_probability is None else failure_probability
     judged = Claim(claim, delta, _member(Neighbours, "neighbours", neighbours)) if claim is not None else None
     if method == "all":
@@ -86,18 +86,18 @@ def command(
         _show_all(scores, delta, failure_probability, _member(Direction, "direction", direction), as_json)
         return 0
     kind = method_named(method) if method is not None else None
-    options: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
+    settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
     if order is not None:
-        options["order"] = order
+        settings["order"] = order
     if as_printed:
-        options["as_printed"] = True
+        settings["as_printed"] = True
     if threshold is not None:
-        options["threshold"] = parse_threshold(threshold)
-    plain = order is None and threshold is None and not as_printed and options["direction"] is Direction.BOTH
+        settings["threshold"] = parse_threshold(threshold)
+    plain = order is None and threshold is None and not as_printed and settings["direction"] is Direction.BOTH
     if stored is not None and kind is None and plain:
         chosen = stored.method
     else:
-        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), options)
+        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
     found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and found.refutes(judged)
     if as_json:
