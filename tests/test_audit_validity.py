@@ -22,7 +22,7 @@ from lidp import (
 )
 from lidp.canaries.sphere import UniformSphere
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
-from lidp.planner import sigma_for
+from lidp.stats.gaussian_curve import sigma_for
 from lidp.trials.scoring import Scene
 from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
 from tests.simulations import assert_breaks, assert_covers
@@ -282,14 +282,6 @@ def test_a_plan_that_cannot_be():
         lidp.plan(Claim(2.0), suspect=3.0)
     with pytest.raises(lidp.InvalidArgument, match="add-remove"):
         lidp.plan(Claim(2.0, 1e-5, "replace-one"), suspect=3.0)
-
-
-def test_sigma_for_inverts_the_curve():
-    from lidp.stats.gaussian_curve import gaussian_epsilon
-
-    for epsilon in (0.1, 1.0, 8.0):
-        assert gaussian_epsilon(1 / sigma_for(epsilon, 1e-5), 1e-5) == pytest.approx(epsilon, rel=1e-9)
-    assert sigma_for(2.0, 1e-5) == pytest.approx(math.sqrt(4.0), abs=0.1)
 
 
 # Ways in which scoring itself could tell the arms apart, each once a bug.

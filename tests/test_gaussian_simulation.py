@@ -4,64 +4,87 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lidp import CoinFlip, InvalidArgument, LeaveOneOut, ReplaceOne
-from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.streams import Purpose, stream
+from lidp import CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
+from lidp.mechanisms.gaussian import draw_gaussian, simulate_gaussian
+from lidp.mechanisms.gaussian_naive import simulate_gaussian_naively
+from lidp.streams import Purpose, stream, trial_streams
+
+VIEWS = {
+    "single": lambda s: s[:, 0],
+    "last": lambda s: s[:, -1],
+    "mean": lambda s: s.mean(axis=1),
+    "pair": lambda s: s[:, 0] * s[:, -1],
+    "largest": lambda s: s.max(axis=1),
+    "spread": lambda s: s.std(axis=1),
+}
 
 
-def sphere(rng, *shape):
-    vectors = rng.standard_normal(shape)
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+def assert_same_law(ours, naive):
+    for name, view in VIEWS.items():
+        # In one dimension scores cancel to 0, or to a last bit that only one of the two keeps.
+        a, b = (np.round(view(some), 5) + 0.0 for some in (ours, naive))
+        assert stats.ks_2samp(a, b, method="asymp").pvalue > 1e-4, name
 
 
-def naive_leave_one_out(rng, trials, canaries, held_out, sigma, dimension):
-    inserted, others = np.empty((trials, canaries)), np.empty((trials, held_out))
-    for t in range(trials):
-        c = sphere(rng, canaries, dimension)
-        inserted[t] = c @ (c.sum(axis=0) + sigma * rng.standard_normal(dimension))
-        output = c[:-1].sum(axis=0) + sigma * rng.standard_normal(dimension)
-        others[t] = sphere(rng, held_out, dimension) @ output
-    return inserted, others
+# One dimension; more canaries than dimensions; as many; strong interference; weak.
+SIZES = [(1, 1), (1, 5), (4, 3), (6, 6), (8, 3), (5, 40)]
 
 
-def naive_coin_flip(rng, trials, canaries, sigma, dimension):
-    scores, coins = np.empty((trials, canaries)), rng.integers(0, 2, (trials, canaries))
-    for t in range(trials):
-        c = sphere(rng, canaries, dimension)
-        scores[t] = c @ (coins[t] @ c + sigma * rng.standard_normal(dimension))
-    return scores, coins
-
-
-def assert_same_law(a, b):
-    for view in (lambda s: s[:, 0], lambda s: s.mean(axis=1), lambda s: s[:, 0] * s[:, -1], lambda s: s.max(axis=1)):
-        assert stats.ks_2samp(view(a), view(b)).pvalue > 1e-4
-
-
-@pytest.mark.parametrize(("canaries", "dimension"), [(1, 1), (1, 5), (4, 3), (6, 6), (8, 3), (5, 40)])
-def test_leave_one_out(canaries, dimension):
-    """Small dimensions, where canaries interfere strongly, and more canaries than dimensions."""
-    ours = simulate_gaussian(LeaveOneOut(canaries, 3), trials=3000, sigma=0.7, dimension=dimension, seed=1)
-    naive = naive_leave_one_out(np.random.default_rng(2), 3000, canaries, 3, 0.7, dimension)
-    for a, b in zip(ours.arms(), naive, strict=True):
+@pytest.mark.parametrize("sigma", [0.1, 0.7])
+@pytest.mark.parametrize("design", [LeaveOneOut, ReplaceOne])
+@pytest.mark.parametrize(("canaries", "dimension"), SIZES)
+def test_two_arms(design, canaries, dimension, sigma):
+    options = {"trials": 2000, "sigma": sigma, "dimension": dimension}
+    ours = simulate_gaussian(design(canaries, 3), seed=1, **options).arms()
+    naive = simulate_gaussian_naively(design(canaries, 3), seed=2, **options).arms()
+    for a, b in zip(ours, naive, strict=True):
         assert_same_law(a, b)
+    # ... and jointly: the arms share canaries, and one output in replace-one.
+    joint = [np.hstack([inserted.sum(axis=1, keepdims=True), held_out]) for inserted, held_out in (ours, naive)]
+    assert_same_law(*joint)
+    assert_same_law(*(np.abs(both) for both in joint))
 
 
-@pytest.mark.parametrize(("canaries", "dimension"), [(1, 2), (4, 3), (6, 6), (8, 3), (5, 40)])
-def test_coin_flip(canaries, dimension):
-    scores, coins = simulate_gaussian(CoinFlip(canaries), trials=3000, sigma=0.7, dimension=dimension, seed=1).flips()
-    naive_scores, naive_coins = naive_coin_flip(np.random.default_rng(2), 3000, canaries, 0.7, dimension)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize(("canaries", "dimension"), SIZES)
+def test_coin_flips(neighbours, canaries, dimension):
+    design = CoinFlip(canaries, neighbours)
+    options = {"trials": 2000, "sigma": 0.7, "dimension": dimension}
+    scores, coins = simulate_gaussian(design, seed=1, **options).flips()
+    naive_scores, naive_coins = simulate_gaussian_naively(design, seed=2, **options).flips()
     assert_same_law(scores, naive_scores)
     assert_same_law(scores * (2 * coins - 1), naive_scores * (2 * naive_coins - 1))
     assert coins.mean() == pytest.approx(0.5, abs=0.03)
 
 
-def test_a_trial_depends_on_seed_and_index_only():
-    few = simulate_gaussian(CoinFlip(8), trials=5, sigma=1.0, seed=3).flips()
-    many = simulate_gaussian(CoinFlip(8), trials=9, sigma=1.0, seed=3).flips()
-    assert (few[0] == many[0][:5]).all()
-    assert (few[1] == many[1][:5]).all()
-    other = simulate_gaussian(CoinFlip(8), trials=5, sigma=1.0, seed=4).flips()
-    assert (few[0] != other[0]).all()
+@pytest.mark.slow
+@pytest.mark.parametrize("design", [LeaveOneOut(16, 16), ReplaceOne(16, 16), CoinFlip(16)], ids=str)
+def test_the_law_at_length(design):
+    options = {"trials": 40_000, "sigma": 2.149, "dimension": 200}
+    ours = simulate_gaussian(design, seed=3, **options).to_arrays()
+    naive = simulate_gaussian_naively(design, seed=4, **options).to_arrays()
+    for name in set(ours) - {"coins", "failed"}:
+        assert_same_law(ours[name], naive[name])
+
+
+def test_the_law_of_a_pair_in_high_dimension():
+    """Two canaries have covariance 1/d in the inserted arm, and none if held out, whose length they share."""
+    inserted, held_out = simulate_gaussian(LeaveOneOut(2, 2), trials=200_000, sigma=0.1, dimension=100).arms()
+    assert np.cov(inserted.T)[0, 1] == pytest.approx(0.01, abs=5 * 0.02 / 200_000**0.5)
+    assert np.cov(held_out.T)[0, 1] == pytest.approx(0.0, abs=5 * 0.02 / 200_000**0.5)
+
+
+@pytest.mark.parametrize("design", [LeaveOneOut(8, 5), ReplaceOne(8, 5), CoinFlip(8)], ids=str)
+def test_a_trial_depends_on_seed_and_number_only(design):
+    def arrays(**options):
+        return simulate_gaussian(design, sigma=1.0, **{"trials": 20_000, "seed": 3, "threads": 2, **options}).to_arrays()
+
+    many = arrays()
+    for other in (arrays(threads=1), arrays(trials=70)):
+        for name, array in other.items():
+            np.testing.assert_array_equal(array, many[name][: len(array)])
+    changed = arrays(seed=4, trials=70)
+    assert all((changed[name] != many[name][:70]).mean() > 0.3 for name in changed if name != "failed")
 
 
 def test_streams_differ_by_purpose_arm_and_trial():
@@ -72,13 +95,51 @@ def test_streams_differ_by_purpose_arm_and_trial():
         for purpose in Purpose
     }
     assert len(draws) == 5 * 2 * len(Purpose)
+    draws |= {
+        rng.random()
+        for arm in (0, 1)
+        for purpose in Purpose
+        for rng in trial_streams(7, range(200), arm=arm, purpose=purpose)
+    }
+    assert len(draws) == 205 * 2 * len(Purpose)
 
 
-def test_the_same_noise_serves_every_sigma():
-    a, b, c = (simulate_gaussian(CoinFlip(4), trials=3, sigma=s, seed=5).flips()[0] for s in (1.0, 2.0, 3.0))
-    assert c - b == pytest.approx(b - a)
+def test_streams_of_many_trials_can_be_entered_anywhere():
+    whole = [rng.standard_normal(3).tolist() for rng in trial_streams(5, range(200), purpose=Purpose.NOISE)]
+    part = [rng.standard_normal(3).tolist() for rng in trial_streams(5, range(63, 130), purpose=Purpose.NOISE)]
+    assert part == whole[63:130]
+    assert abs(np.corrcoef(np.array(whole).T) - np.eye(3)).max() < 0.3
+    assert abs(np.corrcoef([w[0] for w in whole[:-1]], [w[0] for w in whole[1:]])[0, 1]) < 0.3
 
 
-def test_replace_one_is_not_simulated():
-    with pytest.raises(InvalidArgument, match="covers LeaveOneOut and CoinFlip"):
-        simulate_gaussian(ReplaceOne(2, 2), trials=1, sigma=1.0)
+def test_streams_of_many_trials_are_uniform():
+    """The first number of each trial over many trials is a sample like any other."""
+    firsts = [rng.random() for rng in trial_streams(11, range(50_000), purpose=Purpose.CANARIES)]
+    assert stats.kstest(firsts, "uniform").pvalue > 1e-4
+
+
+def test_the_same_canaries_and_noise_serve_every_sigma():
+    draws = draw_gaussian(LeaveOneOut(4, 4), trials=3, seed=5)
+    for sigma in (1.0, 2.0):
+        once = simulate_gaussian(LeaveOneOut(4, 4), trials=3, sigma=sigma, seed=5)
+        for a, b in zip(draws.scores(sigma).arms(), once.arms(), strict=True):
+            np.testing.assert_array_equal(a, b)
+    first, second, third = (draws.scores(sigma).arms()[0] for sigma in (1.0, 2.0, 3.0))
+    assert third - second == pytest.approx(second - first, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "trials must be"),
+        ({"dimension": 0}, "dimension must be"),
+        ({"sigma": -1.0}, "sigma must be"),
+        ({"sigma": float("nan")}, "sigma must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"threads": -1}, "threads must be"),
+        ({"design": "coin-flip"}, "design must be"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        simulate_gaussian(**{"design": CoinFlip(2), "trials": 2, "sigma": 1.0, **options})

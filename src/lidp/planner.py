@@ -15,7 +15,7 @@ from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.scores import Scores
-from lidp.stats.gaussian_curve import gaussian_epsilon
+from lidp.stats.gaussian_curve import sigma_for
 from lidp.stats.registry import default_method
 
 Floats = NDArray[np.float64]
@@ -156,17 +156,6 @@ def plan(
         # Ways that take many times the models of the best one are not simulated to their end.
         enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), seconds_per_model)
-
-
-def sigma_for(epsilon: float, delta: float) -> float:
-    """The noise at which a Gaussian mechanism of sensitivity 1 is exactly (ε, δ)-DP."""
-    from scipy.optimize import brentq
-
-    checks.positive(epsilon=epsilon)
-    checks.probability(delta=delta)
-    if epsilon > 500:
-        raise InvalidArgument(f"epsilon must be at most 500 for a Gaussian mechanism, got {epsilon:g}")
-    return float(1 / brentq(lambda mu: gaussian_epsilon(mu, delta) - epsilon, 1e-6, 1e3, xtol=1e-12))
 
 
 def _row(

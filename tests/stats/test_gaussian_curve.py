@@ -1,9 +1,9 @@
-import math
-
 import mpmath
+import numpy as np
 import pytest
 
-from lidp.stats.gaussian_curve import LARGEST_EPSILON, gaussian_delta, gaussian_epsilon
+from lidp.errors import InvalidArgument
+from lidp.stats.gaussian_curve import LARGEST_EPSILON, gaussian_delta, gaussian_epsilon, renyi_epsilon, sigma_for
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.465, 2.0, 8.0])
@@ -24,13 +24,38 @@ def test_epsilon_inverts_delta(mu, delta):
 
 def test_the_papers_noise_buys_less_than_nominal():
     """σ² = 4.62 is ε = 2 by the paper's Rényi formula, 1.84 exactly."""
-    sigma2, delta = 4.62, 1e-5
-    nominal = min(
-        a / (2 * sigma2) + math.log(1 / (a * delta)) / (a - 1) + math.log1p(-1 / a)
-        for a in (1 + i / 100 for i in range(1, 5000))
-    )
-    assert nominal == pytest.approx(2.0, abs=0.01)
-    assert gaussian_epsilon(1 / math.sqrt(sigma2), delta) == pytest.approx(1.84, abs=0.01)
+    sigma = sigma_for(2.0, 1e-5, renyi=True)
+    assert sigma**2 == pytest.approx(4.62, abs=0.005)
+    assert gaussian_epsilon(1 / sigma, 1e-5) == pytest.approx(1.84, abs=0.005)
+
+
+@pytest.mark.parametrize("delta", [1e-10, 1e-5, 0.1])
+@pytest.mark.parametrize("mu", [0.05, 0.465, 2.0, 8.0])
+def test_renyi_accounting_by_brute_force(mu, delta):
+    orders = 1 + np.geomspace(1e-4, 1e6, 200_000)
+    every = orders * mu**2 / 2 - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
+    assert renyi_epsilon(mu, delta) == pytest.approx(max(0.0, every.min()), rel=1e-6, abs=1e-9)
+    assert renyi_epsilon(mu, delta) >= gaussian_epsilon(mu, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("renyi", [False, True])
+def test_sigma_for_inverts_the_curve(epsilon, renyi):
+    mu = 1 / sigma_for(epsilon, 1e-5, renyi=renyi)
+    assert (renyi_epsilon if renyi else gaussian_epsilon)(mu, 1e-5) == pytest.approx(epsilon, rel=1e-7)
+    with pytest.raises(InvalidArgument, match="at most 500"):
+        sigma_for(501.0, 1e-5, renyi=renyi)
+
+
+@pytest.mark.parametrize("sigma", [0.64, 2.149, 4.0])
+def test_against_dp_accounting(sigma):
+    accounting = pytest.importorskip("dp_accounting", reason="pip install lidp[peers] for dp-accounting")
+    exact = accounting.get_epsilon_gaussian(sigma, 1e-5)
+    assert gaussian_epsilon(1 / sigma, 1e-5) == pytest.approx(exact, rel=1e-6)
+    orders = (1 + np.geomspace(0.1, 300, 20_000)).tolist()
+    accountant = accounting.rdp.RdpAccountant(orders)
+    accountant.compose(accounting.GaussianDpEvent(sigma))
+    assert renyi_epsilon(1 / sigma, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-5)
 
 
 def test_the_ends():

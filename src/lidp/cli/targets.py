@@ -13,7 +13,7 @@ from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
-from lidp.planner import sigma_for
+from lidp.stats.gaussian_curve import sigma_for
 from lidp.target import Target
 
 _DIMENSION = 1000

@@ -1,0 +1,57 @@
+"""The Gaussian mechanism simulated the obvious way, with d-dimensional vectors: what the exact law is checked against."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.claim import Neighbours
+from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.scores import Scores
+from lidp.streams import Purpose, check_seed, stream
+
+Floats = NDArray[np.float64]
+
+
+def simulate_gaussian_naively(
+    design: Design, *, trials: int, sigma: float, dimension: int = 10_000, seed: int = 0
+) -> Scores:
+    """Scores with the law of :func:`simulate_gaussian`, by drawing every canary and every coordinate of the noise.
+
+    O(trials x canaries x dimension). The numbers of equal seeds differ between the two; their law does not.
+    """
+    trials, dimension = checks.count(trials=trials), checks.count(dimension=dimension)
+    sigma, seed = checks.positive(sigma=sigma), check_seed(seed)
+    found: tuple[list[NDArray[np.generic]], list[NDArray[np.generic]]] = ([], [])
+    for trial in range(trials):
+
+        def rng(purpose: Purpose, arm: int = 0, trial: int = trial) -> np.random.Generator:
+            return stream(seed, trial=trial, arm=arm, purpose=purpose)
+
+        canaries = _sphere(rng(Purpose.CANARIES), design.canaries, dimension)
+        noise = sigma * rng(Purpose.NOISE, 1).standard_normal(dimension)
+        if isinstance(design, CoinFlip):
+            coins = rng(Purpose.COINS).integers(0, 2, design.canaries)
+            output = coins @ canaries + noise
+            if design.neighbours is Neighbours.REPLACE_ONE:
+                output += (1 - coins) @ _sphere(rng(Purpose.AUXILIARY), design.canaries, dimension)
+            pair: tuple[NDArray[np.generic], NDArray[np.generic]] = canaries @ output, coins
+        else:
+            output = canaries.sum(axis=0) + noise
+            inserted = canaries @ output
+            if isinstance(design, LeaveOneOut):
+                output = canaries[:-1].sum(axis=0) + sigma * rng(Purpose.NOISE, 0).standard_normal(dimension)
+            pair = inserted, _sphere(rng(Purpose.HELD_OUT), design.held_out, dimension) @ output
+        for column, values in zip(found, pair, strict=True):
+            column.append(values)
+    first, second = (np.array(column) for column in found)
+    if isinstance(design, CoinFlip):
+        return Scores(scores=first, coins=second, neighbours=design.neighbours)
+    return Scores(inserted=first, held_out=second, neighbours=design.neighbours)
+
+
+def _sphere(rng: np.random.Generator, count: int, dimension: int) -> Floats:
+    vectors = rng.standard_normal((count, dimension))
+    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
