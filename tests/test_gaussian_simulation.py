@@ -7,7 +7,7 @@ from scipy import stats
 from lidp import CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
 from lidp.mechanisms.gaussian import draw_gaussian, simulate_gaussian
 from lidp.mechanisms.gaussian_naive import simulate_gaussian_naively
-from lidp.streams import Purpose, stream, trial_streams
+from lidp.streams import Purpose, stream, trial_words
 
 VIEWS = {
     "single": lambda s: s[:, 0],
@@ -95,27 +95,21 @@ def test_streams_differ_by_purpose_arm_and_trial():
         for purpose in Purpose
     }
     assert len(draws) == 5 * 2 * len(Purpose)
-    draws |= {
-        rng.random()
+    words = {
+        tuple(row)
+        for seed in (7, 8)
         for arm in (0, 1)
         for purpose in Purpose
-        for rng in trial_streams(7, range(200), arm=arm, purpose=purpose)
+        for row in trial_words(seed, range(600), arm=arm, purpose=purpose).tolist()
     }
-    assert len(draws) == 205 * 2 * len(Purpose)
+    assert len(words) == 2 * 600 * 2 * len(Purpose)
+    assert len({word for row in words for word in row}) == 4 * len(words)
 
 
-def test_streams_of_many_trials_can_be_entered_anywhere():
-    whole = [rng.standard_normal(3).tolist() for rng in trial_streams(5, range(200), purpose=Purpose.NOISE)]
-    part = [rng.standard_normal(3).tolist() for rng in trial_streams(5, range(63, 130), purpose=Purpose.NOISE)]
-    assert part == whole[63:130]
-    assert abs(np.corrcoef(np.array(whole).T) - np.eye(3)).max() < 0.3
-    assert abs(np.corrcoef([w[0] for w in whole[:-1]], [w[0] for w in whole[1:]])[0, 1]) < 0.3
-
-
-def test_streams_of_many_trials_are_uniform():
-    """The first number of each trial over many trials is a sample like any other."""
-    firsts = [rng.random() for rng in trial_streams(11, range(50_000), purpose=Purpose.CANARIES)]
-    assert stats.kstest(firsts, "uniform").pvalue > 1e-4
+def test_words_of_many_trials_can_be_entered_anywhere():
+    whole = trial_words(5, range(2000), purpose=Purpose.NOISE)
+    for part in (range(63, 130), range(255, 257), range(256, 512), range(1999, 2000)):
+        np.testing.assert_array_equal(trial_words(5, part, purpose=Purpose.NOISE), whole[part.start : part.stop])
 
 
 def test_the_same_canaries_and_noise_serve_every_sigma():

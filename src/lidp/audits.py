@@ -41,6 +41,13 @@ class Progress:
     seconds: float
     failed: int
 
+    def __str__(self) -> str:
+        rate = self.done / self.seconds if self.seconds > 0 else 0.0
+        left = (self.planned - self.done) / rate if rate else 0.0
+        bound = "" if self.epsilon is None else f", ε ≥ {self.epsilon:.2f} (claim {self.claim:g})"
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        return f"{self.done:,}/{self.planned:,} trials, {rate:,.1f}/s, at most {left:,.0f} s left{bound}{failed}"
+
 
 class AuditInterrupted(KeyboardInterrupt):
     """An interrupt, with the result so far; all finished trials are in the store, if there is one."""

@@ -6,10 +6,10 @@ a mechanism that draws from the stream that flipped its coins could be refuted w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lidp.errors import InvalidArgument
 
@@ -32,31 +32,20 @@ def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.rando
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(trial, arm, purpose))))
 
 
-_TOGETHER = 64  # trials whose states are derived at once
-_BULK = 1  # sets these streams apart from those of stream()
+_TOGETHER = 256  # trials whose words are derived at once
+_BULK = 1  # sets these apart from the streams of stream()
 
 
-def trial_streams(seed: int, trials: range, *, arm: int = 0, purpose: Purpose) -> Iterator[np.random.Generator]:
-    """A generator for each of many trials, for simulations in which making one anew would take longer than its numbers.
+def trial_words(seed: int, trials: range, *, arm: int = 0, purpose: Purpose) -> NDArray[np.uint64]:
+    """Four random words for each of many trials: the states of compiled generators.
 
-    As with :func:`stream`, a trial's numbers depend on (seed, trial, arm, purpose) only; they are others than those of
-    :func:`stream`. It is one generator, set to the next trial's state: take what you need before you go on.
+    As with :func:`stream`, a trial's words depend on (seed, trial, arm, purpose) only. They are unrelated to that stream.
     """
-    bits = np.random.PCG64(0)
-    state = bits.state
-    generator = np.random.Generator(bits)
-    words: list[list[int]] = []
-    block = -1
-    for trial in trials:
-        if trial // _TOGETHER != block:
-            block = trial // _TOGETHER
-            source = np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))
-            words = source.generate_state(4 * _TOGETHER, np.uint64).reshape(_TOGETHER, 4).tolist()
-        a, b, c, d = words[trial % _TOGETHER]
-        # PCG64 has 128 bits of state and an odd increment of as many.
-        state["state"] = {"state": a << 64 | b, "inc": c << 64 | d | 1}
-        bits.state = state
-        yield generator
+    blocks = range(trials.start // _TOGETHER, -(-trials.stop // _TOGETHER))
+    keys = ((block, arm, purpose, _BULK) for block in blocks)
+    words = [np.random.SeedSequence(seed, spawn_key=key).generate_state(4 * _TOGETHER, np.uint64) for key in keys]
+    first = trials.start - blocks.start * _TOGETHER
+    return np.concatenate(words).astype(np.uint64).reshape(-1, 4)[first : first + len(trials)]
 
 
 def check_seed(seed: object) -> int:

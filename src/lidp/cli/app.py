@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import lidp
-from lidp.cli import audit, bound, plan, resume, simulate
+from lidp.cli import audit, bound, plan, reproduce, resume, simulate
 from lidp.errors import AuditFailed, LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
@@ -28,6 +28,7 @@ app.command(name="audit", help=audit.HELP)(audit.command)
 app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
 app.command(name="plan", help=plan.HELP)(plan.command)
+app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
 app.add_typer(simulate.app, name="simulate")
 
 

@@ -1,15 +1,29 @@
-"""Watching an audit: a live line on a terminal, plain lines elsewhere, nothing if asked to be quiet."""
+"""Watching work: a live line on a terminal, plain lines elsewhere, nothing if asked to be quiet."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
-
-from lidp.audits import Progress
+from typing import Protocol, TypeAlias
 
 _PLAIN_SECONDS = 5.0
+
+
+class Progress(Protocol):
+    """How far some work is; as text, it says so in words."""
+
+    @property
+    def done(self) -> int:
+        """How much is done ..."""
+
+    @property
+    def planned(self) -> int:
+        """... of how much,"""
+
+    @property
+    def seconds(self) -> float:
+        """And since when."""
 
 
 Watch: TypeAlias = Callable[[Progress], None]
@@ -28,15 +42,6 @@ def watching(*, quiet: bool) -> Iterator[Watch | None]:
         live.close()
 
 
-def told(progress: Progress) -> str:
-    """Progress in words."""
-    rate = progress.done / progress.seconds if progress.seconds > 0 else 0.0
-    left = (progress.planned - progress.done) / rate if rate else 0.0
-    bound = "" if progress.epsilon is None else f", ε ≥ {progress.epsilon:.2f} (claim {progress.claim:g})"
-    failed = f", {progress.failed:,} failed" if progress.failed else ""
-    return f"{progress.done:,}/{progress.planned:,} trials, {rate:,.1f}/s, at most {left:,.0f} s left{bound}{failed}"
-
-
 class _Plain:
     """A line every few seconds."""
 
@@ -46,7 +51,7 @@ class _Plain:
     def __call__(self, progress: Progress) -> None:
         if progress.seconds - self.last >= _PLAIN_SECONDS:
             self.last = progress.seconds
-            sys.stderr.write(told(progress) + "\n")
+            sys.stderr.write(str(progress) + "\n")
             sys.stderr.flush()
 
 
@@ -63,7 +68,7 @@ class _Live:
         self.bar.start()
 
     def __call__(self, progress: Progress) -> None:
-        self.bar.update(self.task, total=progress.planned, completed=progress.done, description=told(progress))
+        self.bar.update(self.task, total=progress.planned, completed=progress.done, description=str(progress))
         self.bar.refresh()
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ Gram matrix of K independent uniform unit vectors is that of the rows of a Bartl
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
-from lidp.streams import Purpose, check_seed, trial_streams
+from lidp.streams import Purpose, check_seed, trial_words
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -93,121 +92,48 @@ class GaussianDraws:
 
     def fill(self, trials: range, seed: int) -> None:
         """Draw these trials, each from streams of its own."""
+        from lidp.mechanisms import _kernels
+
+        def states(purpose: Purpose, arm: int = 0) -> NDArray[np.uint64]:
+            return trial_words(seed, trials, arm=arm, purpose=purpose)
+
+        here = slice(trials.start, trials.stop)
+        canaries, noise = states(Purpose.CANARIES), states(Purpose.NOISE, 1)
+        own = (self.dimension, self.signal[here], self.noise[here])
         if isinstance(self.design, CoinFlip):
-            self._fill_coin_flips(trials, seed)
+            paired = self.design.neighbours is Neighbours.REPLACE_ONE
+            _kernels.coin_flips(states(Purpose.COINS), canaries, noise, paired, *own, self.coins[here])
         else:
-            self._fill_arms(trials, seed)
-
-    def _fill_coin_flips(self, trials: range, seed: int) -> None:
-        canaries = self.design.canaries
-        paired = self.design.neighbours is Neighbours.REPLACE_ONE
-        coins = trial_streams(seed, trials, purpose=Purpose.COINS)
-        everyone = self._vectors(trials, seed, 2 * canaries if paired else canaries)
-        for trial, coin_rng, vectors in zip(trials, coins, everyone, strict=True):
-            flips = coin_rng.integers(0, 2, canaries, dtype=np.uint8).astype(np.bool_)
-            weights = np.concatenate([flips, ~flips]) if paired else flips
-            vectors.meet(weights.astype(np.float32), self.signal[trial], self.noise[trial])
-            self.coins[trial] = flips
-
-    def _fill_arms(self, trials: range, seed: int) -> None:
-        weights = np.ones(self.design.canaries, np.float32)
-        others = trial_streams(seed, trials, arm=0, purpose=Purpose.NOISE)
-        fresh = trial_streams(seed, trials, purpose=Purpose.HELD_OUT)
-        everyone = self._vectors(trials, seed, self.design.canaries)
-        for trial, other, rng, vectors in zip(trials, others, fresh, everyone, strict=True):
-            total, partial, along, within = vectors.meet(weights, self.signal[trial], self.noise[trial])
-            if isinstance(self.design, LeaveOneOut):
-                # The other arm has its own noise, and leaves the last canary out.
-                known, along = partial, other.standard_normal()
-                across = _chi_square(other, self.dimension - 1)
-            else:
-                # The same output: its noise along the canaries' sum, in the rest of their span, and outside that.
-                known = total
-                across = max(within - along**2, 0.0) + _chi_square(other, self.dimension - vectors.rank)
-            self.held_out.set(trial, known, along, across, self.dimension, rng)
-
-    def _vectors(self, trials: range, seed: int, count: int) -> Iterator[_UnitVectors]:
-        """The canaries of each trial, and the noise in the space that they span."""
-        vectors = _UnitVectors(count, self.dimension)
-        canaries = trial_streams(seed, trials, purpose=Purpose.CANARIES)
-        noise = trial_streams(seed, trials, arm=1, purpose=Purpose.NOISE)
-        for canary_rng, noise_rng in zip(canaries, noise, strict=True):
-            vectors.draw(canary_rng, noise_rng)
-            yield vectors
+            # The noise of the other arm; in replace-one, of the same output outside the canaries' span.
+            other, fresh = states(Purpose.NOISE, 0), states(Purpose.HELD_OUT)
+            one_output = isinstance(self.design, ReplaceOne)
+            held_out = (self.held_out.lengths[here], self.held_out.cosine[here])
+            _kernels.two_arms(canaries, noise, other, fresh, one_output, *own, *held_out)
 
 
 @dataclass(frozen=True)
 class HeldOutDraws:
     """Scores of fresh canaries, which meet an output through its length only.
 
-    That length is ``known`` + σ ``along`` in the direction of the inserted canaries' sum, and σ ``across`` at right angles to
-    it; a fresh canary's score is the length times its ``cosine``, the first coordinate of a uniform unit vector.
+    The columns of ``lengths`` are the length of the inserted canaries' sum, and the noise along and across it, both to be
+    multiplied by σ. A fresh canary's score is the length of all that times its ``cosine``, which has the law of the first
+    coordinate of a uniform unit vector.
     """
 
-    known: Floats
-    along: Floats
-    across: Floats
+    lengths: Floats
     cosine: Singles
 
     @classmethod
     def empty(cls, trials: int, held_out: int) -> HeldOutDraws:
         """Room for so many trials."""
-        known, along, across = np.empty((3, trials))
-        return cls(known, along, across, np.empty((trials, held_out), np.float32))
-
-    def set(
-        self, trial: int, known: float, along: float, across_squared: float, dimension: int, rng: np.random.Generator
-    ) -> None:
-        """Note an output's length, and draw the fresh canaries of a trial."""
-        self.known[trial], self.along[trial], self.across[trial] = known, along, np.sqrt(across_squared)
-        size = self.cosine.shape[1]
-        first = rng.standard_normal(size)
-        self.cosine[trial] = first / np.sqrt(first**2 + _chi_square(rng, dimension - 1, size))
+        return cls(np.empty((trials, 3)), np.empty((trials, held_out), np.float32))
 
     def scores(self, sigma: float) -> Singles:
         """The scores at noise σ."""
-        length = np.hypot(self.known + sigma * self.along, sigma * self.across)
+        known, along, across = self.lengths.T
+        length = np.hypot(known + sigma * along, sigma * across)
         scores: Singles = length.astype(np.float32)[:, None] * self.cosine
         return scores
-
-
-class _UnitVectors:
-    """Independent uniform unit vectors of R^dimension in coordinates of a space that holds them all, drawn again and again.
-
-    Vector i has min(i, dimension) normal coordinates; while there is a dimension left, one more, whose square has the law of
-    the squared length of all that is left: χ² with dimension - i degrees of freedom. Then it is scaled to length 1.
-    """
-
-    def __init__(self, count: int, dimension: int) -> None:
-        from lidp.mechanisms import _kernels
-
-        self.rank = min(count, dimension)
-        self._meet = _kernels.meet
-        self._degrees = dimension - np.arange(self.rank)
-        self._coordinates = np.empty(self.rank * (self.rank - 1) // 2 + (count - self.rank) * self.rank, np.float32)
-        self._last = np.empty(self.rank, np.float32)
-        self._noise = np.empty(self.rank, np.float32)
-
-    def draw(self, canaries: np.random.Generator, noise: np.random.Generator) -> None:
-        """New vectors and noise."""
-        canaries.standard_normal(dtype=np.float32, out=self._coordinates)
-        self._last[:] = np.sqrt(canaries.chisquare(self._degrees))
-        noise.standard_normal(dtype=np.float32, out=self._noise)
-
-    def meet(self, weights: Singles, signal: Singles, noise: Singles) -> tuple[float, float, float, float]:
-        """Write the inner products with Σ weights x vectors, and with the noise, of as many vectors as there is room for.
-
-        Returns the lengths of that sum and of the sum without its last vector, the noise along the sum, and the squared
-        length of the noise within the span.
-        """
-        found: tuple[float, float, float, float] = self._meet(
-            self._coordinates, self._last, self._noise, weights, signal, noise
-        )
-        return found
-
-
-def _chi_square(rng: np.random.Generator, degrees: int, size: int | None = None) -> Any:
-    return rng.chisquare(degrees, size) if degrees else np.zeros(size or ())
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+_FEW = 12  # thresholds, up to which comparing is faster than sorting
+
+
 def moment_table(canaries: int, order: int) -> Floats:
     """m_l for l = 1..order (rows) when c = 0..canaries indicators are 1 (columns), by the recurrence."""
     if order > canaries:
@@ -48,8 +51,9 @@ def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) 
     """For each threshold, how many trials have exactly c scores beyond it, c = 0..K; shape (thresholds, K + 1).
 
     "Beyond" is ``>=``, or ``>`` if strict. Takes O(nK) memory: no (trials, canaries, thresholds) array is ever built.
-    Sorting does the counting, along the longer axis: a trial's count is a place in its sorted scores; and a trial has at
-    least j scores beyond a threshold exactly when its j-th largest is, so those of all trials can be sorted instead.
+    A few thresholds are compared with one by one. For many, sorting does the counting, along the longer axis: a trial's count
+    is a place in its sorted scores; and a trial has at least j scores beyond a threshold exactly when its j-th largest is, so
+    those of all trials can be sorted instead.
     """
     canaries = scores.shape[1]
     failed = np.isnan(scores[:, 0])
@@ -58,6 +62,10 @@ def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) 
         histogram[:, 0] += int(failed.sum())
         return histogram
     trials = len(scores)
+    if len(thresholds) <= _FEW:
+        beyond = np.greater if strict else np.greater_equal
+        counts = (np.count_nonzero(beyond(scores, threshold), axis=1) for threshold in thresholds)
+        return np.array([np.bincount(count, minlength=canaries + 1) for count in counts])
     rows = np.sort(scores, axis=1)
     side: Literal["left", "right"] = "right" if strict else "left"
     if trials < canaries:

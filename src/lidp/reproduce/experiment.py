@@ -1,0 +1,103 @@
+"""What an experiment is: cells to compute, a figure to draw of their rows, findings to compare with the paper."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+"""One line of an experiment's table: plain values by column."""
+
+
+class Scale(StrEnum):
+    """How much to compute."""
+
+    SMOKE = "smoke"
+    """Does everything run? Seconds; its numbers mean little."""
+    PAPER = "paper"
+    """The paper's sizes and repetitions."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of an experiment that is computed in one go, and kept when it is done.
+
+    Its random numbers depend on its settings only, so it comes out the same wherever and whenever it is run.
+    """
+
+    settings: Row
+
+    @property
+    def key(self) -> str:
+        """The settings as text, always the same text for the same settings."""
+        return json.dumps(self.settings, sort_keys=True)
+
+    @property
+    def seed(self) -> int:
+        """The seed of its simulations."""
+        return int.from_bytes(hashlib.sha256(self.key.encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement: the paper's number if it has one, ours, and what counts as agreement."""
+
+    statement: str
+    ours: float
+    paper: float | None = None
+    tolerance: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    note: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether ours is where it should be; None if nothing was expected."""
+        judged = [
+            None if self.paper is None or self.tolerance is None else abs(self.ours - self.paper) <= self.tolerance,
+            None if self.at_least is None else self.ours >= self.at_least,
+            None if self.at_most is None else self.ours <= self.at_most,
+        ]
+        known = [verdict for verdict in judged if verdict is not None]
+        return all(known) if known else None
+
+
+class Experiment(ABC):
+    """One figure or table: its cells in stages, its table, its figure, its findings."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    """what it shows, in one line"""
+
+    @property
+    def source(self) -> str:
+        """The experiment whose cells it uses: its own, unless two figures are drawn from the same simulation."""
+        return self.name
+
+    @abstractmethod
+    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
+        """What can be computed given the rows so far. Asked again until there is nothing new."""
+
+    @abstractmethod
+    def run(self, cell: Cell) -> list[Row]:
+        """Compute a cell."""
+
+    @abstractmethod
+    def table(self, rows: Sequence[Row]) -> list[Row]:
+        """The table of the experiment, ready for a CSV file."""
+
+    @abstractmethod
+    def findings(self, table: Sequence[Row]) -> list[Finding]:
+        """What the table says, beside what the paper says; only what the table holds the numbers for."""
+
+    @abstractmethod
+    def figure(self, table: Sequence[Row]) -> Figure:
+        """The picture of the table."""

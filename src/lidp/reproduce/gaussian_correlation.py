@@ -1,0 +1,150 @@
+"""How dependent canaries are: |μ̂2 - μ̂1²| and |μ̂4 - μ̂2²| against K and d. Figure 3 (middle, right) of the paper.
+
+Two different things decay here. Against K, with the paper's numbers of trials, it is the *noise* of the estimates, which is
+1/(K√n) even for independent canaries; the dependence itself does not vary with K. Against d it is the dependence, 1/d, and to
+see it the noise must be averaged out: many fresh canaries a trial, which cost O(1) each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lidp.designs import LeaveOneOut
+from lidp.mechanisms.gaussian import draw_gaussian
+from lidp.reproduce import setting
+from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.stats.xbern import histogram_moments, tail_histogram
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RESOLVED = 3.0  # standard errors from 0, below which a mean is not fitted
+FITTED = {"canaries": ("inserted", "size"), "dimension": ("held out", "mean")}
+"""Which arm and which statistic is fitted against which axis."""
+
+
+class GaussianCorrelation(Experiment):
+    """Moments of "the score is beyond a threshold": at 1 for inserted canaries, at one σ for held-out ones."""
+
+    name = "gaussian-correlation"
+    about = "|μ̂2 - μ̂1²| and |μ̂4 - μ̂2²| against K and d, with fitted slopes"
+
+    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:  # all at once
+        paper = scale is Scale.PAPER
+        by_canaries = [(1024, 2**power, 2**power, setting.DIMENSION) for power in (range(2, 11) if paper else (2, 4, 6))]
+        by_dimension = [(16384 if paper else 512, 16, 1024, 10**power) for power in ((2, 3, 4, 5, 6) if paper else (2, 3))]
+        places = [("canaries", *place) for place in by_canaries] + [("dimension", *place) for place in by_dimension]
+        return [
+            Cell(
+                dict(
+                    zip(
+                        ("axis", "trials", "canaries", "held_out", "dimension", "repetition"),
+                        (*place, repetition),
+                        strict=True,
+                    )
+                )
+            )
+            for repetition in range(setting.REPETITIONS if paper else 3)
+            for place in sorted(places, key=lambda place: -place[1] * place[2] ** 2)
+        ]
+
+    def run(self, cell: Cell) -> list[Row]:
+        place = cell.settings
+        draws = draw_gaussian(
+            LeaveOneOut(place["canaries"], place["held_out"]),
+            trials=place["trials"],
+            dimension=place["dimension"],
+            seed=cell.seed,
+            threads=1,
+        )
+        rows = []
+        for nominal in setting.NOMINAL:
+            sigma = setting.noise(nominal)
+            inserted, held_out = draws.scores(sigma).arms()
+            for arm, scores, threshold in (("inserted", inserted, 1.0), ("held out", held_out, sigma)):
+                first, second, _, fourth = histogram_moments(tail_histogram(scores, np.array([threshold])), 4)[:, 0]
+                rows.append(
+                    place
+                    | {"nominal": nominal, "arm": arm, "rate": float(first)}
+                    | {"second": float(second - first**2), "fourth": float(fourth - second**2)}
+                )
+        return rows
+
+    def table(self, rows: Sequence[Row]) -> list[Row]:
+        found = defaultdict(list)
+        for row in rows:
+            count = row["canaries"] if row["arm"] == "inserted" else row["held_out"]
+            found[(row["axis"], row["arm"], row["nominal"], count, row["dimension"], row["trials"])].append(row)
+        table = []
+        for (axis, arm, nominal, count, dimension, trials), group in sorted(found.items()):
+            rate = float(np.mean([row["rate"] for row in group]))
+            line = {
+                "axis": axis,
+                "arm": arm,
+                "nominal_epsilon": nominal,
+                "canaries": count,
+                "dimension": dimension,
+                "trials": trials,
+                "repetitions": len(group),
+                "size_if_independent": rate * (1 - rate) * math.sqrt(4 / (math.pi * trials * count * (count - 1))),
+            }
+            for moment in ("second", "fourth"):
+                values = [row[moment] for row in group]
+                mean, error = setting.mean_and_error(values)
+                line |= {f"{moment}_size": float(np.mean(np.abs(values))), f"{moment}_mean": mean, f"{moment}_error": error}
+            table.append(line)
+        return table
+
+    def findings(self, table: Sequence[Row]) -> list[Finding]:
+        stated = [
+            ("second", "canaries", -0.93),
+            ("fourth", "canaries", -1.05),
+            ("second", "dimension", -1.06),
+            ("fourth", "dimension", -1.00),
+        ]
+        words = {"second": "|μ̂2 - μ̂1²|", "fourth": "|μ̂4 - μ̂2²|"}
+        found = []
+        for moment, axis, paper in stated:
+            fit = slope(table, axis, moment, 2.0)
+            if fit is not None:
+                symbol = {"canaries": "K", "dimension": "d"}[axis]
+                found.append(Finding(f"slope of {words[moment]} in {symbol}, ε = 2", fit, paper, tolerance=0.15))
+        ratios = [row["second_size"] / row["size_if_independent"] for row in fitted(table, "canaries", "second", 2.0)]
+        if ratios:
+            found.append(
+                Finding(
+                    "|μ̂2 - μ̂1²| over K against what independent canaries would show, geometric mean of the ratio",
+                    float(np.exp(np.mean(np.log(ratios)))),
+                    note="near 1: the slope in K is that of estimation noise, 1/(K√n), not of dependence",
+                )
+            )
+        return found
+
+    def figure(self, table: Sequence[Row]) -> Figure:
+        from lidp.reproduce.figures import correlation_figure
+
+        return correlation_figure(table)
+
+
+def fitted(table: Sequence[Row], axis: str, moment: str, nominal: float) -> list[Row]:
+    """The rows that a slope is fitted to: of the arm and statistic of that axis, and resolved from 0."""
+    arm, statistic = FITTED[axis]
+    rows = [row for row in table if (row["axis"], row["arm"], row["nominal_epsilon"]) == (axis, arm, nominal)]
+    if statistic == "mean":
+        rows = [row for row in rows if row[f"{moment}_mean"] > RESOLVED * row[f"{moment}_error"]]
+    return rows
+
+
+def slope(table: Sequence[Row], axis: str, moment: str, nominal: float) -> float | None:
+    """The slope in log-log of |μ̂2 - μ̂1²| or |μ̂4 - μ̂2²|; None with fewer than two points."""
+    rows = fitted(table, axis, moment, nominal)
+    if len(rows) < 2:
+        return None
+    x = np.log([row[axis] for row in rows])
+    y = np.log([row[f"{moment}_{FITTED[axis][1]}"] for row in rows])
+    return float(np.polyfit(x, y, 1)[0])

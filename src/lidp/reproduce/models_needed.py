@@ -1,0 +1,173 @@
+"""Models trained until the mean bound reaches a target, for every method, tuning counted: the price list of auditing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lidp.claim import Direction
+from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.reproduce import setting
+from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.sweeps import SINGLE, Point
+from lidp.stats.bernstein import Bernstein
+from lidp.stats.clopper_pearson import ClopperPearson
+from lidp.stats.coin_wager import CoinWager
+from lidp.stats.lifted_betting import LiftedBetting
+from lidp.stats.method import Method
+from lidp.stats.one_run import OneRun
+from lidp.stats.thresholds import SplitThreshold
+from lidp.stats.wilson import Wilson
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOMINAL = 2.0
+TARGETS = (0.67, 0.85)
+LARGEST_K = 64
+NO_CANDIDATES = "none"
+ORDERS = {"1st-order": 1, "2nd-order": 2, "4th-order": 4}
+
+
+def _root(trials: int) -> LeaveOneOut:
+    """K = √n of the n trials that the bound is taken on, the other half being for tuning; at most 64."""
+    canaries = min(LARGEST_K, max(4, round((trials / 2) ** 0.5)))
+    return LeaveOneOut(canaries, canaries)
+
+
+def _paper(order: int, candidates: str) -> Wilson:
+    return Wilson(order, threshold=SplitThreshold(0.5, setting.CANDIDATES[candidates]), direction=Direction.FORWARD)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to audit: a design for so many trials, the methods that use its scores, and how many trials to try."""
+
+    design: Callable[[int], Design]
+    methods: dict[tuple[str, str], Method]
+    """by name and candidate thresholds"""
+    octaves: tuple[float, ...]
+    """log2 of the numbers of trials, those spent on tuning included"""
+    anytime: bool = False
+    """whether the bounds at all smaller numbers of trials come out of the largest run"""
+
+
+def _steps(low: float, high: float, step: float = 0.5) -> tuple[float, ...]:
+    return tuple(np.arange(low, high + step / 2, step).tolist())
+
+
+WAYS = {
+    "one canary": Way(
+        lambda _: LeaveOneOut(1, 1),
+        {(SINGLE, name): _paper(1, name) for name in setting.CANDIDATES} | {("Clopper-Pearson", "tail"): ClopperPearson()},
+        _steps(9, 18, 1),
+    ),
+    "many canaries": Way(
+        _root,
+        {(f"{words} Wilson", name): _paper(order, name) for words, order in ORDERS.items() for name in setting.CANDIDATES}
+        | {("2nd-order Bernstein", "tail"): Bernstein(2)},
+        _steps(9, 15),
+    ),
+    "lifted betting": Way(
+        lambda _: LeaveOneOut(LARGEST_K, LARGEST_K),
+        {("lifted betting", NO_CANDIDATES): LiftedBetting()},
+        (11,),
+        anytime=True,
+    ),
+    "coin flips": Way(lambda _: CoinFlip(LARGEST_K), {("one run, pooled", NO_CANDIDATES): OneRun()}, _steps(4, 9.5)),
+    "coin wager": Way(lambda _: CoinFlip(LARGEST_K), {("coin wager", NO_CANDIDATES): CoinWager()}, (9,), anytime=True),
+    "coin wager, few canaries": Way(
+        lambda _: CoinFlip(16), {("coin wager, K = 16", NO_CANDIDATES): CoinWager()}, (11,), anytime=True
+    ),
+}
+
+
+class ModelsNeeded(Experiment):
+    """ε̂ against models trained, at nominal ε = 2 and with at most 64 canaries, and where it crosses the targets."""
+
+    name = "models-needed"
+    about = "models trained to reach ε̂ = 0.67 and 0.85 at nominal ε = 2, at most 64 canaries, tuning counted"
+
+    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
+        paper = scale is Scale.PAPER
+        steps: list[Row] = [
+            {"way": name, "trials": round(2**octave), "repetition": repetition}
+            for repetition in range(setting.REPETITIONS if paper else 2)
+            for name, way in WAYS.items()
+            for octave in (way.octaves if paper else [min(octave, 10) for octave in way.octaves[:3]])
+        ]
+        steps.sort(key=lambda step: -step["trials"])
+        return [Cell(step) for step in steps]
+
+    def run(self, cell: Cell) -> list[Row]:
+        way, trials = WAYS[cell.settings["way"]], cell.settings["trials"]
+        design = way.design(trials)
+        scores = Point(trials, design.canaries).draw(cell.seed, design).scores(setting.noise(NOMINAL))
+        rows = []
+        for (name, candidates), method in way.methods.items():
+            found = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
+            path = [(trials, found.epsilon)]
+            if way.anytime:
+                seen = [round(2**octave) for octave in _steps(2, math.log2(trials))]
+                path = [(n, max((epsilon for at, epsilon in found.path if at <= n), default=0.0)) for n in seen]
+            common = {"method": name, "candidates": candidates, "canaries": design.canaries}
+            rows += [common | {"models": n * design.models_per_trial, "epsilon": epsilon} for n, epsilon in path]
+        return rows
+
+    def table(self, rows: Sequence[Row]) -> list[Row]:
+        curves: dict[tuple[str, str], dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            curves[row["method"], row["candidates"]][row["models"], row["canaries"]].append(row["epsilon"])
+        table = []
+        for (method, candidates), curve in sorted(curves.items()):
+            means = {models: float(np.mean(values)) for (models, _), values in curve.items()}
+            needed = {f"needed_for_{target}": models_to_reach(means, target) or "" for target in TARGETS}
+            for (models, canaries), values in sorted(curve.items()):
+                mean, error = setting.mean_and_error(values)
+                place: dict[str, Any] = {"method": method, "candidates": candidates, "canaries": canaries, "models": models}
+                table.append(place | {"epsilon_hat": mean, "standard_error": error, "repetitions": len(values)} | needed)
+        return table
+
+    def findings(self, table: Sequence[Row]) -> list[Finding]:
+        found = []
+        needed: dict[tuple[str, str], Row] = {(row["method"], row["candidates"]): row for row in table}
+        for (method, candidates), row in needed.items():
+            for target in TARGETS:
+                models = row[f"needed_for_{target}"]
+                if models != "":
+                    words = "" if candidates == NO_CANDIDATES else f", {candidates} candidates"
+                    found.append(Finding(f"{method}{words}: models until ε̂ = {target}", float(models)))
+        wager = needed["coin wager", NO_CANDIDATES]["needed_for_0.85"]
+        for candidates, times in (("paper", 100.0), ("tail", 40.0)):
+            theirs = needed["2nd-order Wilson", candidates]["needed_for_0.85"]
+            if wager != "" and theirs != "":
+                how = "as published" if candidates == "paper" else "with the best thresholds"
+                found.append(
+                    Finding(
+                        f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models",
+                        theirs / wager,
+                        at_least=times,
+                    )
+                )
+        return found
+
+    def figure(self, table: Sequence[Row]) -> Figure:
+        from lidp.reproduce.figures import models_figure
+
+        return models_figure(table, TARGETS)
+
+
+def models_to_reach(means: dict[int, float], target: float) -> int | None:
+    """Where a curve of mean bounds first crosses the target, interpolated in log models; None if it does not."""
+    ordered = sorted(means.items())
+    for (fewer, below), (more, above) in itertools.pairwise(ordered):
+        if below < target <= above:
+            share = (target - below) / (above - below)
+            return math.ceil(math.exp((1 - share) * math.log(fewer) + share * math.log(more)))
+    return None
