@@ -1,10 +1,10 @@
-"""``python -m benchmarks [speed] [overhead] [strength]``: all of them, or the named ones."""
+"""``python -m benchmarks [speed] [overhead] [simulation] [strength]``: all of them, or the named ones."""
 
 import sys
 
-from benchmarks import overhead, speed, strength
+from benchmarks import overhead, simulation, speed, strength
 
-PARTS = {"speed": speed.main, "overhead": overhead.main, "strength": strength.main}
+PARTS = {"speed": speed.main, "overhead": overhead.main, "simulation": simulation.main, "strength": strength.main}
 
 if __name__ == "__main__":
     names = sys.argv[1:] or list(PARTS)

@@ -169,5 +169,5 @@ def models_to_reach(means: dict[int, float], target: float) -> int | None:
     for (fewer, below), (more, above) in itertools.pairwise(ordered):
         if below < target <= above:
             share = (target - below) / (above - below)
-            return math.ceil(math.exp((1 - share) * math.log(fewer) + share * math.log(more)))
+            return round(math.exp((1 - share) * math.log(fewer) + share * math.log(more)))
     return None
