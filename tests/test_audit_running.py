@@ -16,6 +16,7 @@ import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
 from lidp.audits import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
+from lidp.interrupts import Interrupts
 from lidp.store import Store, is_store
 from lidp.trials.executors import Processes, Serial
 from lidp.trials.trial import TrialSetup
@@ -348,3 +349,19 @@ def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
     with pytest.raises(StoreError, match="exists already"):
         Store.create(tmp_path / "a.db", {})
+
+
+def test_an_error_takes_the_place_of_a_waiting_interrupt(interrupts):
+    def fail():
+        with held.held():
+            os.kill(os.getpid(), signal.SIGINT)
+            raise RuntimeError("an error")
+
+    with Interrupts() as held:
+        with pytest.raises(RuntimeError, match="an error"):
+            fail()
+        assert held.seen
+        with held.held():
+            pass  # not interrupted once more by what is over
+        with pytest.raises(KeyboardInterrupt), held.held():
+            os.kill(os.getpid(), signal.SIGINT)

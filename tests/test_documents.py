@@ -1,12 +1,14 @@
 """What the documents show is what happens."""
 
 import doctest
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from lidp.cli.app import run
+from lidp.reproduce import EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,3 +58,32 @@ def test_nothing_but_the_documented_make_targets():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("audit", "test", "test-all", "lint", "bench", "docs"):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+def test_the_reproduction_page_says_what_was_found():
+    """Every finding at the paper's scale is on the page, with the number and the verdict of its summary."""
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    summaries = sorted((ROOT / "docs" / "reproduction").glob("*/summary.json"))
+    assert [path.parent.name for path in summaries] == sorted(EXPERIMENTS)
+    for path in summaries:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        assert summary["scale"] == "paper"
+        for finding in summary["findings"]:
+            ours = finding["ours"]
+            number = "not found" if ours is None else f"{ours:,.0f}" if abs(ours) >= 100 else f"{ours:.3g}"
+            paper = "" if finding["paper"] is None else f"{finding['paper']:g}"
+            verdict = {True: "holds", False: "**differs**", None: ""}[finding["holds"]]
+            statement = finding["statement"].replace("|", "∣")
+            assert f"| {statement} | {paper} | {number} | {verdict}" in page, finding
+
+
+def test_the_headline_table_is_that_of_the_summary():
+    summary = json.loads((ROOT / "docs" / "reproduction" / "models-needed" / "summary.json").read_text(encoding="utf-8"))
+    needed = {finding["statement"]: finding["ours"] for finding in summary["findings"]}
+    rows = re.findall(r"^\| (.+?) \| .+? \| (.+?) \| (.+?) \|$", README.split("## How many models")[1], flags=re.MULTILINE)
+    rows = [row for row in rows if row[1][0].isdigit() or row[1] == "more than tried"]
+    assert len(rows) >= 8
+    for name, *cells in rows:
+        for target, cell in zip((0.67, 0.85), cells, strict=True):
+            ours = needed[f"{name}: models until ε̂ = {target}"]
+            assert cell == ("more than tried" if ours is None else f"{ours:,.0f}"), name

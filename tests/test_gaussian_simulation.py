@@ -122,6 +122,12 @@ def test_the_same_canaries_and_noise_serve_every_sigma():
     assert third - second == pytest.approx(second - first, abs=1e-5)
 
 
+def test_no_score_is_undefined_in_one_dimension():
+    """Many millions of normals, none of which is 0, by which lengths would be divided."""
+    scores = simulate_gaussian(LeaveOneOut(1, 4096), trials=8192, sigma=1.0, dimension=1)
+    assert np.isfinite(scores.arms()[1]).all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -131,6 +137,7 @@ def test_the_same_canaries_and_noise_serve_every_sigma():
         ({"sigma": float("nan")}, "sigma must be"),
         ({"seed": -1}, "seed must be"),
         ({"threads": -1}, "threads must be"),
+        ({"threads": 0}, "threads must be"),
         ({"design": "coin-flip"}, "design must be"),
     ],
 )

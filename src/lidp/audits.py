@@ -204,7 +204,7 @@ class _Audit:
                     self.recall()
                 missing = [index for index in range(self.plan.trials) if index not in self.records]
                 if missing and self.stopped_at is None:
-                    self._run(executor, self._prepare(), missing, interrupts)
+                    self._run(executor, self._prepare(interrupts), missing, interrupts)
                 return self.result()
             except (Exception, KeyboardInterrupt) as error:
                 if isinstance(error, Exception) and not interrupts.seen:
@@ -227,7 +227,7 @@ class _Audit:
         self.preparation = self.store.preparation()
         self._advance()
 
-    def _prepare(self) -> TrialSetup:
+    def _prepare(self, interrupts: Interrupts) -> TrialSetup:
         target = self.plan.target
         assert target is not None  # noqa: S101  # only plans read from a store have none, and those are not run
         if target.prepare is not None and self.preparation is None:
@@ -237,9 +237,10 @@ class _Audit:
                 arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
             except Exception as error:
                 raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
-            self.preparation = (arrays, prepared.models)
-            if self.store is not None:
-                self.store.keep_preparation(arrays, prepared.models)
+            with interrupts.held():
+                self.preparation = (arrays, prepared.models)
+                if self.store is not None:
+                    self.store.keep_preparation(arrays, prepared.models)
         prepared_arrays = None if target.prepare is None or self.preparation is None else self.preparation[0]
         return TrialSetup(target, self.plan.design, self.plan.seed, prepared_arrays)
 
@@ -364,7 +365,7 @@ def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool =
 def _try_canaries(setup: TrialSetup) -> None:
     """Draw two canaries, so that a broken distribution fails the audit and not every one of its trials."""
     try:
-        found = setup.target.canaries.draw(np.random.default_rng(0), 2)
+        found = setup.canaries.draw(np.random.default_rng(0), 2)
         size = len(found)
     except Exception as error:
         raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error

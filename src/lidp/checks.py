@@ -41,6 +41,15 @@ def probability(**named: object) -> float:
     return number
 
 
+def share(**named: object) -> float:
+    """A part of a whole, possibly all of it, not nothing."""
+    name, value = _single(named)
+    number = _number(name, value)
+    if not 0 < number <= 1:
+        raise InvalidArgument(f"{name} must be above 0 and at most 1, got {value}")
+    return number
+
+
 def delta(**named: object) -> float:
     """The δ of a claim: at least 0, below 1."""
     name, value = _single(named)

@@ -2,7 +2,8 @@
 
     LidpError
     ├── InvalidArgument        a value outside its range (also a ValueError)
-    │   └── InvalidScores      scores or coins that cannot be read as such
+    │   ├── InvalidScores      scores or coins that cannot be read as such
+    │   └── InvalidData        a data set that is missing, damaged or not what it should be
     ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
     ├── StoreError             a store that cannot be opened, or belongs to another audit
     └── AuditFailed            the audit could not run at all
@@ -21,6 +22,10 @@ class InvalidArgument(LidpError, ValueError):
 
 class InvalidScores(InvalidArgument):
     """Scores or coins are not finite numbers of the right shape."""
+
+
+class InvalidData(InvalidArgument):
+    """A data set cannot be found or read, or does not hold what it should."""
 
 
 class MethodNotApplicable(LidpError, ValueError):

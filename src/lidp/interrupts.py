@@ -50,6 +50,7 @@ class Interrupts:
             yield
         finally:
             self._depth -= 1
-        if self._waiting and not self._depth:
-            self._waiting = False
+            waited = self._waiting and not self._depth
+            self._waiting = self._waiting and not waited  # an error on the way out takes its place, and it stays seen
+        if waited:
             raise KeyboardInterrupt

@@ -42,10 +42,12 @@ def trial_words(seed: int, trials: range, *, arm: int = 0, purpose: Purpose) -> 
     As with :func:`stream`, a trial's words depend on (seed, trial, arm, purpose) only. They are unrelated to that stream.
     """
     blocks = range(trials.start // _TOGETHER, -(-trials.stop // _TOGETHER))
-    keys = ((block, arm, purpose, _BULK) for block in blocks)
-    words = [np.random.SeedSequence(seed, spawn_key=key).generate_state(4 * _TOGETHER, np.uint64) for key in keys]
+    words = [
+        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))).random_raw(4 * _TOGETHER)
+        for block in blocks
+    ]
     first = trials.start - blocks.start * _TOGETHER
-    return np.concatenate(words).astype(np.uint64).reshape(-1, 4)[first : first + len(trials)]
+    return np.concatenate(words).reshape(-1, 4)[first : first + len(trials)]
 
 
 def check_seed(seed: object) -> int:

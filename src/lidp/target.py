@@ -43,7 +43,8 @@ class Target:
         score: ``score(output, canary) -> float``, higher when the canary looks inserted. May have
             ``many(output, canaries) -> array``. With a preparation step both get its arrays as a further argument.
             See :mod:`lidp.trials.scoring` for scores that use more of a trial than that.
-        dataset: the base data set D: a sequence or an array; canaries are appended to it.
+        dataset: the base data set D: a sequence or an array, and canaries are appended to it; or an object of one's own with a
+            length and ``with_canaries(canaries)``, which returns the data set to run on and shares no canary with its argument.
         prepare: an optional step ``prepare(dataset, rng) -> Prepared`` that runs once before the first trial, with
             randomness of its own: pilot models, a decomposition. It is stored with the audit and its models are counted.
         name: how results call the target.
@@ -65,10 +66,10 @@ class Target:
             raise InvalidArgument(f"canaries must have a method draw(rng, size), got {self.canaries!r}")
         if self.prepare is not None and not callable(self.prepare):
             raise InvalidArgument(f"prepare must be callable as prepare(dataset, rng), got {self.prepare!r}")
-        if not isinstance(self.dataset, (np.ndarray, list, tuple)):
+        if not isinstance(self.dataset, (np.ndarray, list, tuple)) and not hasattr(self.dataset, "with_canaries"):
             raise InvalidArgument(
-                f"dataset must be a list, a tuple or an array of records, got {type(self.dataset).__name__}; "
-                "let the mechanism turn records into what it needs"
+                f"dataset must be a list, a tuple or an array of records, or have a method with_canaries(canaries), "
+                f"got {type(self.dataset).__name__}; let the mechanism turn records into what it needs"
             )
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.mechanism))
@@ -79,6 +80,9 @@ def with_canaries(dataset: Any, canaries: Any) -> Any:
 
     What a mechanism does to its records in place must not reach the canaries that are scored, nor the next trial.
     """
+    own = getattr(dataset, "with_canaries", None)
+    if own is not None:
+        return own(canaries)
     if isinstance(canaries, np.ndarray) and canaries.dtype != object:
         if isinstance(dataset, np.ndarray) and dataset.dtype != object:
             return np.concatenate([dataset, canaries])

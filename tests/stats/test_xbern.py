@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lidp import Bernstein, InvalidArgument, MethodNotApplicable, Wilson
@@ -61,12 +61,17 @@ def test_more_moments_than_canaries():
 @given(
     st.integers(1, 12),
     st.integers(1, 6),
-    st.lists(st.integers(-3, 3), min_size=1, max_size=5, unique=True),
+    st.lists(st.integers(-3, 3), min_size=1, max_size=5, unique=True) | st.just(list(range(-9, 10))),
     st.booleans(),
     st.integers(0, 10**6),
+    st.booleans(),
 )
-def test_tail_histogram_counts_as_the_indicator_array_does(trials, canaries, thresholds, strict, seed):
-    scores = np.random.default_rng(seed).integers(-3, 4, (trials, canaries)).astype(float)
+@example(12, 4, list(range(-9, 10)), False, 1, True)  # many thresholds, more trials than canaries
+@example(2, 6, list(range(-9, 10)), True, 1, False)  # and fewer
+def test_tail_histogram_counts_as_the_indicator_array_does(trials, canaries, thresholds, strict, seed, failing):
+    scores = np.random.default_rng(seed).integers(-8, 9, (trials, canaries)).astype(float)
+    if failing:
+        scores[::3] = np.nan
     grid = np.sort(np.array(thresholds, dtype=float))
     beyond = scores[..., None] > grid if strict else scores[..., None] >= grid
     counts = beyond.sum(axis=1)

@@ -13,16 +13,20 @@ import typer
 
 from lidp.audits import AuditInterrupted, audit
 from lidp.claim import Claim, Neighbours
-from lidp.cli import options
+from lidp.cli import options, training_options
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.result import AuditResult, Verdict
 
+PRESETS = "fmnist-linear, fmnist-mlp, purchase-mlp (the paper's) and purchases (built in)"
 HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.
 
 TARGET is a lidp.Target: path/file.py:object or package.module:object; or built in: {", ".join(BUILT_IN)}.
+
+The target dpsgd trains models by DP-SGD with the noise that the claim takes; --preset to --fault are for it:
+{PRESETS}.
 
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
 usage, 3 if the audit could not run, 130 if it was interrupted.
@@ -52,7 +56,19 @@ def command(
     report: options.Report = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    preset: training_options.Preset = None,
+    canary: training_options.Canary = None,
+    data: training_options.Data = None,
+    records: training_options.Records = None,
+    epochs: training_options.Epochs = None,
+    sampling: training_options.Sampling = None,
+    accountant: training_options.Accountant = None,
+    pilots: training_options.Pilots = None,
+    fault: training_options.Fault = None,
 ) -> int:
+    trained = {"preset": preset, "canary": canary, "data": data, "records": records, "epochs": epochs}
+    trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "fault": fault}
+    target = training_options.as_text(target, canaries, trained)
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
 

@@ -52,5 +52,6 @@ def _told(found: Reproduction) -> str:
     for finding in found.findings:
         paper = "" if finding.paper is None else f", paper {finding.paper:g}"
         verdict = {True: "holds", False: "DIFFERS", None: "-"}[found.holds(finding)]
-        lines.append(f"  {verdict:8} {finding.statement}: {finding.ours:.4g}{paper}")
+        ours = "not found" if finding.ours is None else f"{finding.ours:.4g}"
+        lines.append(f"  {verdict:8} {finding.statement}: {ours}{paper}")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim
+from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
@@ -31,6 +32,7 @@ def _gaussian(share: float) -> Callable[[Claim], Target]:
 
 
 BUILT_IN: dict[str, Callable[[Claim], Target]] = {
+    NAME: lambda claim: training_target_of(NAME, claim),
     "gaussian": _gaussian(1.0),
     "gaussian-half-noise": _gaussian(0.5),
 }
@@ -43,8 +45,9 @@ def load_target(text: str, claim: Claim) -> Target:
         InvalidArgument: if there is no such thing, or it is not a Target.
         AuditFailed: if the file or module cannot be run.
     """
-    if text in BUILT_IN:
-        return BUILT_IN[text](claim)
+    name = text.partition("?")[0]
+    if name in BUILT_IN:
+        return training_target_of(text, claim) if name == NAME else BUILT_IN[name](claim)
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
         raise InvalidArgument(

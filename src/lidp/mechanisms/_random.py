@@ -38,6 +38,7 @@ def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 _INSIDE, _WIDTH, _DENSITY = _ziggurat()
 _TO_UNIT = 2.0**-53
+_MIDDLE = np.float32(0.5)  # of a step: the sizes are symmetric about their steps, and none is 0
 
 
 @njit(cache=True, inline="always")
@@ -96,7 +97,7 @@ def fill_normal(state, out):  # pragma: no cover  # compiled
             bits = np.uint32(word >> np.uint64(32 * half))
             layer = bits & np.uint32(127)
             place = bits >> np.uint32(8)
-            x = np.float32(place) * _WIDTH[layer]
+            x = (np.float32(place) + _MIDDLE) * _WIDTH[layer]
             if place >= _INSIDE[layer]:
                 state[0], state[1], state[2], state[3] = a, b, c, d
                 x = _outside(state, layer, x)
@@ -116,7 +117,7 @@ def normal(state):  # pragma: no cover  # compiled
         bits = np.uint32(next_word(state) >> np.uint64(32))
         layer = bits & np.uint32(127)
         place = bits >> np.uint32(8)
-        x = np.float32(place) * _WIDTH[layer]
+        x = (np.float32(place) + _MIDDLE) * _WIDTH[layer]
         if place >= _INSIDE[layer]:
             x = _outside(state, layer, x)
             if x < 0.0:

@@ -43,9 +43,12 @@ def simulate_gaussian(
 def draw_gaussian(
     design: Design, *, trials: int, dimension: int = 10_000, seed: int = 0, threads: int | None = None
 ) -> GaussianDraws:
-    """The canaries and the noise of an audit, as far as scores depend on them: good for every σ."""
+    """The canaries and the noise of an audit, as far as scores depend on them: good for every σ.
+
+    Takes the memory of the result, and of the vectors of one trial for each thread: K·min(K, d)/2 numbers of 4 bytes.
+    """
     trials, dimension, seed = checks.count(trials=trials), checks.count(dimension=dimension), check_seed(seed)
-    threads = checks.count(threads=threads or os.cpu_count() or 1)
+    threads = checks.count(threads=(os.cpu_count() or 1) if threads is None else threads)
     if not isinstance(design, (CoinFlip, LeaveOneOut, ReplaceOne)):
         raise InvalidArgument(f"design must be CoinFlip, LeaveOneOut or ReplaceOne, got {design!r}")
     draws = GaussianDraws.empty(design, trials, dimension)
@@ -56,8 +59,12 @@ def draw_gaussian(
             draws.fill(block, seed)
         return draws
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(draws.fill, block, seed) for block in blocks]:
-            done.result()
+        try:
+            for done in [pool.submit(draws.fill, block, seed) for block in blocks]:
+                done.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # an interrupt does not wait for all blocks
+            raise
     return draws
 
 

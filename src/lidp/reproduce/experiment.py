@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,20 +30,23 @@ class Scale(StrEnum):
 class Cell:
     """A piece of an experiment that is computed in one go, and kept when it is done.
 
-    Its random numbers depend on its settings only, so it comes out the same wherever and whenever it is run.
+    Its random numbers depend on its settings only, so on one machine it comes out the same however and whenever it is run (another
+    kind of processor may round differently). ``given`` is what it takes over from other cells.
     """
 
     settings: Row
+    given: list[Row] = field(default_factory=list)
 
     @property
     def key(self) -> str:
-        """The settings as text, always the same text for the same settings."""
-        return json.dumps(self.settings, sort_keys=True)
+        """The cell as text, always the same text for the same cell."""
+        return json.dumps([self.settings, self.given], sort_keys=True)
 
     @property
     def seed(self) -> int:
         """The seed of its simulations."""
-        return int.from_bytes(hashlib.sha256(self.key.encode()).digest()[:8], "big")
+        text = json.dumps(self.settings, sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,25 @@ class Finding:
     """One statement: the paper's number if it has one, ours, and what counts as agreement."""
 
     statement: str
-    ours: float
+    ours: float | None
     paper: float | None = None
     tolerance: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
+    wanted: bool = False
+    """whether the number had to be found: if it was not, that is a finding too, and not one that holds"""
+
+    @classmethod
+    def missing(cls, statement: str, note: str) -> Finding:
+        """A number that had to be found and was not."""
+        return cls(statement, None, note=note, wanted=True)
 
     @property
     def holds(self) -> bool | None:
         """Whether ours is where it should be; None if nothing was expected."""
+        if self.ours is None:
+            return False if self.wanted else None
         judged = [
             None if self.paper is None or self.tolerance is None else abs(self.ours - self.paper) <= self.tolerance,
             None if self.at_least is None else self.ours >= self.at_least,

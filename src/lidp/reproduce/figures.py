@@ -38,6 +38,7 @@ def sweep_figure(table: Sequence[Row], axis: str, single: str) -> Figure:
                 continue
             _band(axes, rows, axis, label, colour, style)
         axes.axhline(here[0]["exact_epsilon"], color="black", linestyle=":", label="exact ε")
+        axes.axhline(nominal, color="black", linestyle=(0, (1, 4)), label="nominal ε (Rényi accounting)")
         axes.set_title(f"nominal ε = {nominal:g} (exact {here[0]['exact_epsilon']:.2f})")
         _logarithmic(axes, [row[axis] for row in here], base=10 if axis == "dimension" else 2)
         axes.set_xlabel(_AXES[axis])
@@ -106,7 +107,7 @@ def correlation_figure(table: Sequence[Row]) -> Figure:
                 [row[axis] for row in every], error, ":", color="black", label="3 standard errors (hollow: not fitted)"
             )
         axes.set_xlabel(_AXES[axis])
-        axes.set_title(f"{arm} canaries, {every[0]['trials']:,} trials a repetition, nominal ε = 2")
+        axes.set_title(f"{arm} canaries, n = {every[0]['trials']:,}, nominal ε = 2")
         axes.legend(frameon=False)
     return figure
 

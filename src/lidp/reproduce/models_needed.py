@@ -19,9 +19,13 @@ from lidp.reproduce.sweeps import SINGLE, Point
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
+from lidp.stats.gaussian_dp import GaussianDP
+from lidp.stats.jeffreys import Jeffreys
+from lidp.stats.joint_beta import JointBeta
 from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import Method
 from lidp.stats.one_run import OneRun
+from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.thresholds import SplitThreshold
 from lidp.stats.wilson import Wilson
 
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
 NOMINAL = 2.0
 TARGETS = (0.67, 0.85)
 LARGEST_K = 64
-NO_CANDIDATES = "none"
 ORDERS = {"1st-order": 1, "2nd-order": 2, "4th-order": 4}
 
 
@@ -65,25 +68,36 @@ def _steps(low: float, high: float, step: float = 0.5) -> tuple[float, ...]:
 WAYS = {
     "one canary": Way(
         lambda _: LeaveOneOut(1, 1),
-        {(SINGLE, name): _paper(1, name) for name in setting.CANDIDATES} | {("Clopper-Pearson", "tail"): ClopperPearson()},
+        {(SINGLE, name): _paper(1, name) for name in setting.CANDIDATES}
+        | {
+            ("Clopper-Pearson", "tail"): ClopperPearson(),
+            ("Jeffreys", "tail"): Jeffreys(),
+            ("joint beta", "tail"): JointBeta(),
+        },
         _steps(9, 18, 1),
     ),
     "many canaries": Way(
         _root,
         {(f"{words} Wilson", name): _paper(order, name) for words, order in ORDERS.items() for name in setting.CANDIDATES}
-        | {("2nd-order Bernstein", "tail"): Bernstein(2)},
+        | {("2nd-order Bernstein", "tail"): Bernstein(2), ("Gaussian DP", "tail"): GaussianDP()},
         _steps(9, 15),
     ),
     "lifted betting": Way(
         lambda _: LeaveOneOut(LARGEST_K, LARGEST_K),
-        {("lifted betting", NO_CANDIDATES): LiftedBetting()},
+        {("lifted betting", setting.NO_CANDIDATES): LiftedBetting()},
         (11,),
         anytime=True,
     ),
-    "coin flips": Way(lambda _: CoinFlip(LARGEST_K), {("one run, pooled", NO_CANDIDATES): OneRun()}, _steps(4, 9.5)),
-    "coin wager": Way(lambda _: CoinFlip(LARGEST_K), {("coin wager", NO_CANDIDATES): CoinWager()}, (9,), anytime=True),
+    "coin flips": Way(
+        lambda _: CoinFlip(LARGEST_K),
+        {("one run, pooled", setting.NO_CANDIDATES): OneRun(), ("one run, f-DP", setting.NO_CANDIDATES): OneRunFDP()},
+        _steps(4, 9.5),
+    ),
+    "coin wager": Way(
+        lambda _: CoinFlip(LARGEST_K), {("coin wager", setting.NO_CANDIDATES): CoinWager()}, (9,), anytime=True
+    ),
     "coin wager, few canaries": Way(
-        lambda _: CoinFlip(16), {("coin wager, K = 16", NO_CANDIDATES): CoinWager()}, (11,), anytime=True
+        lambda _: CoinFlip(16), {("coin wager, K = 16", setting.NO_CANDIDATES): CoinWager()}, (11,), anytime=True
     ),
 }
 
@@ -117,20 +131,27 @@ class ModelsNeeded(Experiment):
                 seen = [round(2**octave) for octave in _steps(2, math.log2(trials))]
                 path = [(n, max((epsilon for at, epsilon in found.path if at <= n), default=0.0)) for n in seen]
             common = {"method": name, "candidates": candidates, "canaries": design.canaries}
+            common |= {
+                "guarantee": str(found.guarantee),
+                "directions": len(getattr(method, "direction", Direction.BOTH).parts),
+            }
             rows += [common | {"models": n * design.models_per_trial, "epsilon": epsilon} for n, epsilon in path]
         return rows
 
     def table(self, rows: Sequence[Row]) -> list[Row]:
-        curves: dict[tuple[str, str], dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+        curves: dict[tuple[Any, ...], dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
-            curves[row["method"], row["candidates"]][row["models"], row["canaries"]].append(row["epsilon"])
+            method = tuple(row[name] for name in _METHOD)
+            curves[method][row["models"], row["canaries"]].append(row["epsilon"])
         table = []
-        for (method, candidates), curve in sorted(curves.items()):
-            means = {models: float(np.mean(values)) for (models, _), values in curve.items()}
-            needed = {f"needed_for_{target}": models_to_reach(means, target) or "" for target in TARGETS}
+        for method, curve in sorted(curves.items()):
+            found = {models: setting.mean_and_error(values) for (models, _), values in curve.items()}
+            needed = {
+                f"needed_for_{target}{name}": value for target in TARGETS for name, value in _needed(found, target).items()
+            }
             for (models, canaries), values in sorted(curve.items()):
-                mean, error = setting.mean_and_error(values)
-                place: dict[str, Any] = {"method": method, "candidates": candidates, "canaries": canaries, "models": models}
+                mean, error = found[models]
+                place = dict(zip(_METHOD, method, strict=True)) | {"canaries": canaries, "models": models}
                 table.append(place | {"epsilon_hat": mean, "standard_error": error, "repetitions": len(values)} | needed)
         return table
 
@@ -138,23 +159,25 @@ class ModelsNeeded(Experiment):
         found = []
         needed: dict[tuple[str, str], Row] = {(row["method"], row["candidates"]): row for row in table}
         for (method, candidates), row in needed.items():
+            words = method if candidates == setting.NO_CANDIDATES else f"{method}, {candidates} candidates"
             for target in TARGETS:
-                models = row[f"needed_for_{target}"]
-                if models != "":
-                    words = "" if candidates == NO_CANDIDATES else f", {candidates} candidates"
-                    found.append(Finding(f"{method}{words}: models until ε̂ = {target}", float(models)))
-        wager = needed["coin wager", NO_CANDIDATES]["needed_for_0.85"]
+                statement = f"{words}: models until ε̂ = {target}"
+                models, low, high = (row[f"needed_for_{target}{name}"] for name in ("", "_low", "_high"))
+                kind = f"{row['guarantee']}, {'both directions' if row['directions'] == 2 else 'one direction'}"
+                if models == "":
+                    found.append(Finding(statement, None, note=f"not within {row['models']:,} models; {kind}"))
+                else:
+                    between = f"{low or '?'} to {high or '?'} at one standard error"
+                    found.append(Finding(statement, float(models), note=f"{between}; {kind}"))
+        wager = needed["coin wager", setting.NO_CANDIDATES]["needed_for_0.85"]
         for candidates, times in (("paper", 100.0), ("tail", 40.0)):
             theirs = needed["2nd-order Wilson", candidates]["needed_for_0.85"]
-            if wager != "" and theirs != "":
-                how = "as published" if candidates == "paper" else "with the best thresholds"
-                found.append(
-                    Finding(
-                        f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models",
-                        theirs / wager,
-                        at_least=times,
-                    )
-                )
+            how = "as published" if candidates == "paper" else "with the best thresholds"
+            statement = f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models"
+            if wager == "" or theirs == "":
+                found.append(Finding.missing(statement, "one of the two does not reach it"))
+            else:
+                found.append(Finding(statement, theirs / wager, at_least=times))
         return found
 
     def figure(self, table: Sequence[Row]) -> Figure:
@@ -163,9 +186,26 @@ class ModelsNeeded(Experiment):
         return models_figure(table, TARGETS)
 
 
+_METHOD = ("method", "candidates", "guarantee", "directions")
+
+
+def _needed(curve: dict[int, tuple[float, float]], target: float) -> dict[str, int | str]:
+    """Models until a target, and where that would be if all means were a standard error higher or lower; empty if nowhere."""
+    shifts = {"": 0, "_low": 1, "_high": -1}
+    return {
+        name: models_to_reach({models: mean + shift * error for models, (mean, error) in curve.items()}, target) or ""
+        for name, shift in shifts.items()
+    }
+
+
 def models_to_reach(means: dict[int, float], target: float) -> int | None:
-    """Where a curve of mean bounds first crosses the target, interpolated in log models; None if it does not."""
+    """Where a curve of mean bounds first reaches the target, interpolated in log models; None if it does not.
+
+    A curve that begins above the target reached it with no more models than it begins with.
+    """
     ordered = sorted(means.items())
+    if ordered[0][1] >= target:
+        return ordered[0][0]
     for (fewer, below), (more, above) in itertools.pairwise(ordered):
         if below < target <= above:
             share = (target - below) / (above - below)

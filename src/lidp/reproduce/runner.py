@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import json
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import lidp
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument
 from lidp.reproduce.catalogue import EXPERIMENTS
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.kept_cells import KeptCells, source_digest
+from lidp.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
 
 _CELLS = "cells.jsonl"
+_PACKAGES = ("lidp", "numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Reproduction:
             "about": EXPERIMENTS[self.experiment].about,
             "scale": str(self.scale),
             "command": f"lidp reproduce {self.experiment} --scale {self.scale}",
-            "versions": {"lidp": lidp.__version__, "python": platform.python_version()},
+            "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
+            "source": source_digest(),
             "findings": [{**asdict(finding), "holds": self.holds(finding)} for finding in self.findings],
         }
 
@@ -82,8 +88,15 @@ def reproduce(
     _need_matplotlib()
     source = find(experiment.source)
     folder = _folder(Path(out) / experiment.name)
-    kept = _Kept(_folder(Path(out) / source.name) / _CELLS, source.name, scale)
-    rows = _compute(source, scale, kept, workers, watch)
+    kept = KeptCells(_folder(Path(out) / source.name) / _CELLS, source.name, scale)
+    try:
+        rows = _compute(source, scale, kept, workers, watch)
+    except BrokenProcessPool:
+        raise AuditFailed(
+            "a worker process died (out of memory?); what is finished is kept: run the same command again"
+        ) from None
+    finally:
+        kept.close()
     table = experiment.table(rows)
     findings = tuple(experiment.findings(table))
     _write_table(folder / f"{experiment.name}.csv", table)
@@ -111,46 +124,19 @@ def _need_matplotlib() -> None:
 def _folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".probe"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=path):
+            pass
     except OSError as error:
         raise InvalidArgument(f"{path}: cannot be written to: {error.strerror}") from None
     return path
 
 
-class _Kept:
-    """Finished cells in a file, a line each, in the order in which they were finished."""
-
-    def __init__(self, path: Path, experiment: str, scale: Scale) -> None:
-        self.path = path
-        self.rows: dict[str, list[Row]] = {}
-        header = {"experiment": experiment, "scale": str(scale), "cells": 1}
-        if not path.exists():
-            path.write_text(json.dumps(header) + "\n", encoding="utf-8")
-            return
-        whole, _, _torn = path.read_text(encoding="utf-8").rpartition("\n")
-        try:
-            first, *lines = [json.loads(line) for line in whole.splitlines()]
-            self.rows = {line["cell"]: line["rows"] for line in lines}
-        except (ValueError, KeyError, TypeError):
-            raise InvalidArgument(f"{path} cannot be read; delete it, or choose another folder") from None
-        if first != header:
-            raise InvalidArgument(f"{path} has other cells than these ({first}); choose another folder, or delete it")
-        path.write_text(whole + "\n", encoding="utf-8")  # without a line that a kill cut short
-
-    def add(self, cell: Cell, rows: list[Row]) -> None:
-        self.rows[cell.key] = rows
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"cell": cell.key, "rows": rows}) + "\n")
-
-
 def _compute(
-    experiment: Experiment, scale: Scale, kept: _Kept, workers: int, watch: Callable[[Progress], None] | None
+    experiment: Experiment, scale: Scale, kept: KeptCells, workers: int, watch: Callable[[Progress], None] | None
 ) -> list[Row]:
     """Rows of all cells, in the order of the cells."""
     start = time.monotonic()
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=_begin) as pool:
         while True:
             done = [row for key in sorted(kept.rows) for row in kept.rows[key]]
             cells = experiment.cells(scale, done)
@@ -162,17 +148,25 @@ def _compute(
                     if watch is not None:
                         watch(Progress(experiment.name, len(cells) - left, len(cells), time.monotonic() - start))
             except BaseException:
+                for process in list((pool._processes or {}).values()):  # what is half done is done again
+                    process.kill()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
 
-def _run(name: str, cells: Sequence[Cell], kept: _Kept, pool: ProcessPoolExecutor) -> Iterator[int]:
+def _run(name: str, cells: Sequence[Cell], kept: KeptCells, pool: ProcessPoolExecutor) -> Iterator[int]:
     """Compute these cells; yields how many are left."""
     running: dict[Future[list[Row]], Cell] = {pool.submit(_run_cell, name, cell): cell for cell in cells}
     while running:
         yield len(running)
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
             kept.add(running.pop(future), future.result())
+
+
+def _begin() -> None:
+    die_with_the_parent()
+    leave_interrupts_to_the_parent()
+    use_one_core()
 
 
 def _run_cell(name: str, cell: Cell) -> list[Row]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SINGLE = "DP + Wilson"
-NO_CANDIDATES = "none"
+_ALONE = 16  # times the repetitions and tunings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Point:
 
 
 class Sweep(Experiment):
-    """ε̂ of every method at several points, thresholds tuned once per point on trials of their own, as in the paper."""
+    """ε̂ of every method at several points, thresholds tuned beforehand on trials of their own."""
 
     axis: ClassVar[str]
 
@@ -47,38 +47,40 @@ class Sweep(Experiment):
     def points(self, scale: Scale) -> list[Point]:
         """Where to measure."""
 
-    def repetitions(self, scale: Scale) -> int:
-        """How often."""
-        return setting.REPETITIONS if scale is Scale.PAPER else 3
+    def repetitions(self, scale: Scale, canaries: int) -> int:
+        """How often. One canary is repeated more, as it is noisier, and cheaper; K canaries are compared with it."""
+        often = setting.REPETITIONS if scale is Scale.PAPER else 3
+        return _ALONE * often if canaries == 1 else often
 
     def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
         points = self.points(scale)
-        alone = dict.fromkeys(Point(point.trials, 1, point.dimension) for point in points)
-        every = list(dict.fromkeys([*points, *alone]))
+        every = list(dict.fromkeys([*points, *(Point(point.trials, 1, point.dimension) for point in points)]))
         tuned = defaultdict(list)
         for row in done:
             if row["step"] == "tune":
-                tuned[Point(row["trials"], row["canaries"], row["dimension"])].append(
-                    {name: row[name] for name in ("nominal", "method", "candidates", "threshold")}
-                )
-        steps: list[Row] = [{"step": "tune", **asdict(point)} for point in every]
-        for repetition in range(self.repetitions(scale)):
-            steps += [
-                {"step": "measure", **asdict(point), "repetition": repetition, "tuned": tuned[point]}
-                | {"bet": point in points}
-                for point in every
-                if point in tuned
-            ]
-            steps += [{"step": "flip", **asdict(point), "repetition": repetition} for point in points]
-        steps.sort(
-            key=lambda step: -step["trials"] * step["canaries"] ** 2
-        )  # the long ones first, so that workers end together
-        return [Cell(step) for step in steps]
+                place = (Point(row["trials"], row["canaries"], row["dimension"]), row["repetition"])
+                tuned[place].append({name: row[name] for name in ("nominal", "method", "candidates", "threshold")})
+        cells = []
+        for point in every:
+            repetitions = self.repetitions(scale, point.canaries)
+            tunings = min(setting.TUNINGS * (_ALONE if point.canaries == 1 else 1), repetitions)
+            cells += [Cell({"step": "tune", **asdict(point), "repetition": r}) for r in range(tunings)]
+            for r in range(repetitions):
+                if (point, r % tunings) in tuned:
+                    # Bets on one canary are as noisy, but nothing is compared with them.
+                    bet = point in points and r < self.repetitions(scale, 2)
+                    settings = {"step": "measure", **asdict(point), "repetition": r, "bet": bet}
+                    cells.append(Cell(settings, given=tuned[point, r % tunings]))
+        for point in points:
+            for r in range(self.repetitions(scale, 2)):
+                cells.append(Cell({"step": "flip", **asdict(point), "repetition": r}))
+        # The long ones first, so that workers end together.
+        return sorted(cells, key=lambda cell: -cell.settings["trials"] * cell.settings["canaries"] ** 2)
 
     def run(self, cell: Cell) -> list[Row]:
         place = cell.settings
         point = Point(place["trials"], place["canaries"], place["dimension"])
-        common = {"step": place["step"], **asdict(point)}
+        common = {"step": place["step"], **asdict(point), "repetition": place["repetition"]}
         draws = point.draw(cell.seed, CoinFlip(point.canaries) if place["step"] == "flip" else None)
         rows = []
         for nominal in setting.NOMINAL:
@@ -87,7 +89,7 @@ class Sweep(Experiment):
             if place["step"] == "tune":
                 found += setting.tune(scores)
             if place["step"] == "measure":
-                found += setting.measure(scores, [row for row in place["tuned"] if row["nominal"] == nominal])
+                found += setting.measure(scores, [row for row in cell.given if row["nominal"] == nominal])
             if place["step"] == "flip":
                 found.append(_bet("coin wager", CoinWager(), scores))
             elif place.get("bet"):
@@ -99,10 +101,8 @@ class Sweep(Experiment):
         found = defaultdict(list)
         for row in rows:
             if row["step"] != "tune":
-                alone = row["canaries"] == 1 and row["method"] == "1st-order Wilson"
-                method = SINGLE if alone else row["method"]
                 place = (row["trials"], row["canaries"], row["dimension"])
-                found[(row["nominal"], method, row["candidates"], *place)].append(row["epsilon"])
+                found[(row["nominal"], method_of(row), row["candidates"], *place)].append(row["epsilon"])
         table = []
         for (nominal, method, candidates, trials, canaries, dimension), values in sorted(found.items()):
             mean, error = setting.mean_and_error(values)
@@ -129,6 +129,11 @@ class Sweep(Experiment):
         return sweep_figure(table, self.axis, SINGLE)
 
 
+def method_of(row: Row) -> str:
+    """What the table calls the method of a row: first order with one canary is the paper's baseline."""
+    return SINGLE if row["canaries"] == 1 and row["method"] == "1st-order Wilson" else str(row["method"])
+
+
 def models_spent(method: str, trials: int) -> int:
     """Models trained: one a trial for coin flips, two for leave-one-out, and as many again to tune thresholds."""
     return trials * {"coin wager": 1, "lifted betting": 2}.get(method, 4)
@@ -142,4 +147,4 @@ def look_up(table: Sequence[Row], **wanted: object) -> Row | None:
 
 def _bet(name: str, method: Method, scores: Scores) -> Row:
     found = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
-    return {"method": name, "candidates": NO_CANDIDATES, "epsilon": found.epsilon}
+    return {"method": name, "candidates": setting.NO_CANDIDATES, "epsilon": found.epsilon}

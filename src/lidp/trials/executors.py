@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import math
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,6 +16,7 @@ from typing import Any, Protocol
 from lidp import checks
 from lidp.errors import InvalidArgument
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
+from lidp.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
 
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long
@@ -35,12 +33,16 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Serial:
-    """One trial after the other, in this process. A mechanism that kills its process kills the audit (which can be resumed)."""
+    """One trial after the other, in this process. A mechanism that kills its process kills the audit (which can be resumed).
+
+    As in worker processes, linear algebra uses one core; more cores are used by more workers.
+    """
 
     def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
         step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
-        for start in range(0, len(indices), step):
-            yield run_trials(setup, indices[start : start + step])
+        with use_one_core():
+            for start in range(0, len(indices), step):
+                yield run_trials(setup, indices[start : start + step])
 
 
 @dataclass(frozen=True)
@@ -228,11 +230,11 @@ def _told(code: int | None) -> str:
 
 def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Connection]) -> None:
     """What a worker does until its parent closes the pipe, or dies."""
-    _die_with_the_parent()
+    die_with_the_parent()
     for other in inherited:
         other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's business
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    leave_interrupts_to_the_parent()
+    use_one_core()
     try:
         while True:
             indices = pipe.recv()
@@ -240,13 +242,6 @@ def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Co
                 pipe.send(run_trials(setup, indices[start : start + step]))
     except (EOFError, OSError):
         os._exit(0)
-
-
-def _die_with_the_parent() -> None:
-    """Ask Linux to end this process when its parent ends, however that comes about. Elsewhere the closed pipe must do."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def choose_executor(workers: int, time_limit: float | None, retry: bool) -> Executor:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import AuditFailed, InvalidScores
@@ -38,6 +39,15 @@ class TrialSetup:
     design: Design
     seed: int
     prepared: Mapping[str, NDArray[Any]] | None = None
+
+    @property
+    def canaries(self) -> CanaryDistribution:
+        """What to draw canaries from: the target's distribution, as the preparation step leaves it."""
+        prepared = getattr(self.target.canaries, "prepared", None)
+        if prepared is None or self.prepared is None:
+            return self.target.canaries
+        found: CanaryDistribution = prepared(self.prepared)
+        return found
 
     @property
     def extra(self) -> tuple[Any, ...]:
@@ -129,7 +139,7 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
 
 def _lay_out(setup: TrialSetup, index: int) -> Layout:
     design = setup.design
-    draw: Any = setup.target.canaries.draw
+    draw: Any = setup.canaries.draw
     canaries = stream(setup.seed, trial=index, purpose=Purpose.CANARIES)
     if isinstance(design, CoinFlip):
         size = design.canaries
@@ -228,7 +238,7 @@ def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict
     auxiliary: Any = []
     if scoring.auxiliary:
         rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
-        auxiliary = setup.target.canaries.draw(rng, scoring.auxiliary)
+        auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
     scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary)
     scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):

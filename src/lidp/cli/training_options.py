@@ -1,0 +1,70 @@
+"""The options of ``lidp audit dpsgd``: from the command line to text that a store can keep, and from that to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+import typer
+
+from lidp.claim import Claim
+from lidp.errors import InvalidArgument
+from lidp.target import Target
+
+NAME = "dpsgd"
+
+Preset = Annotated[str | None, typer.Option(help="Data, model and schedule.", show_default="purchases, built in")]
+Canary = Annotated[
+    str | None,
+    typer.Option(
+        help="random-gradient, dirac-gradient, tail-example, mislabelled or blank.", show_default="random-gradient"
+    ),
+]
+Data = Annotated[str | None, typer.Option(help="A folder or file with the data.", show_default="where it usually is")]
+Records = Annotated[int | None, typer.Option(help="Only so many training records.", show_default="all")]
+Epochs = Annotated[float | None, typer.Option(help="Passes over the data.", show_default="the preset's")]
+Sampling = Annotated[str | None, typer.Option(help="poisson or shuffle.", show_default="poisson")]
+Accountant = Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")]
+Pilots = Annotated[int | None, typer.Option(help="Models trained beforehand to compare with.", show_default="32")]
+Fault = Annotated[str | None, typer.Option(help="Break it: little-noise, no-clipping or wrong-rate.", show_default="none")]
+
+_READ: dict[str, Callable[[str], Any]] = {"records": int, "epochs": float, "pilots": int, "canaries": int}
+
+
+def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
+    """The target with its options as one text, which a store keeps; options are for ``dpsgd`` only."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if target != NAME:
+        if given:
+            raise InvalidArgument(f"--{next(iter(given))} is for the target {NAME}, not for {target}")
+        return target
+    return f"{NAME}?{urlencode({'canaries': canaries, **given})}"
+
+
+def training_target_of(text: str, claim: Claim) -> Target:
+    """The target that a text made by :func:`as_text` means."""
+    from lidp.data import load_npz
+    from lidp.training import Training, find_preset, training_target
+
+    given = {name: _READ.get(name, str)(value) for name, value in parse_qsl(text.partition("?")[2])}
+    preset = find_preset(given.pop("preset", "purchases"))
+    place, records = given.pop("data", None), given.pop("records", None)
+    data = load_npz(place) if place is not None and place.endswith(".npz") else preset.load(place)
+    training = Training(
+        hidden=preset.hidden,
+        epochs=given.pop("epochs", preset.epochs),
+        batch_size=preset.batch_size,
+        learning_rate=preset.learning_rate,
+        clip_norm=preset.clip_norm,
+        **{name: given.pop(name) for name in ("sampling", "accountant") if name in given},
+    )
+    made = training_target(
+        data if records is None else data.first(records),
+        claim,
+        training=training,
+        tail=min(preset.tail, data.x.shape[1]),
+        scale=preset.scale,
+        **given,
+    )
+    return made.target

@@ -1,0 +1,67 @@
+"""``Dataset``: examples with labels, to train on and to test with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.errors import InvalidData
+
+Singles = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Features (float32, a row each) and labels (0 .. classes-1), for training and for testing.
+
+    The arrays are read-only: trials share them.
+    """
+
+    name: str
+    x: Singles
+    y: Labels
+    test_x: Singles
+    test_y: Labels
+    classes: int
+
+    def __post_init__(self) -> None:
+        checks.count(classes=self.classes)
+        for part, features, labels in (("training", self.x, self.y), ("test", self.test_x, self.test_y)):
+            self._check(part, features, labels)
+        if self.x.shape[1] != self.test_x.shape[1]:
+            raise InvalidData(
+                f"{self.name}: training examples have {self.x.shape[1]} features, test examples {self.test_x.shape[1]}"
+            )
+        for name, kind in (("x", np.float32), ("y", np.int64), ("test_x", np.float32), ("test_y", np.int64)):
+            array = np.ascontiguousarray(getattr(self, name), dtype=kind)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def _check(self, part: str, features: Any, labels: Any) -> None:
+        if features.ndim != 2 or labels.ndim != 1 or len(features) != len(labels):
+            raise InvalidData(
+                f"{self.name}: {part} data must be examples x features and as many labels, "
+                f"got shapes {features.shape} and {labels.shape}"
+            )
+        if len(labels) and (labels.min() < 0 or labels.max() >= self.classes):
+            raise InvalidData(
+                f"{self.name}: {part} labels must be 0 to {self.classes - 1}, got {labels.min()} to {labels.max()}"
+            )
+        if not np.isfinite(features).all():
+            place = np.argwhere(~np.isfinite(features))[0]
+            raise InvalidData(f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number")
+
+    def first(self, records: int) -> Dataset:
+        """The same with the first so many training examples."""
+        records = checks.count(records=records)
+        if records > len(self.x):
+            raise InvalidData(f"{self.name} has {len(self.x):,} training examples, {records:,} were asked for")
+        return Dataset(self.name, self.x[:records], self.y[:records], self.test_x, self.test_y, self.classes)
+
+    def __len__(self) -> int:
+        return len(self.y)

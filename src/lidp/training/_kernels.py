@@ -1,0 +1,220 @@
+"""The compiled inner loop of DP-SGD: Poisson batches, exact per-example clipping without per-example gradients, noise.
+
+Parameters are one flat float32 vector: for each layer its weights (outputs x inputs, row by row), then its biases. The
+gradient of one example at a layer with input a and signal g at its output is the outer product of g and (a, 1), so its squared
+norm is (|a|² + 1) |g|²: clipping scales the rows of g before one matrix product, and no example's gradient is ever built.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from lidp.mechanisms._random import next_word, uniform
+from lidp.training._noise import LANES, fill_noise
+
+__all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+@njit(cache=True)
+def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
+    """A matrix in a flat vector."""
+    return flat[start : start + rows * columns].reshape(rows, columns)
+
+
+@njit(cache=True, fastmath=True)
+def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  # pragma: no cover  # compiled
+    """The sum over a batch of per-example gradients of the cross-entropy, each scaled to norm at most ``clip``.
+
+    ``activations[: b * widths[0]]`` holds the b examples; the rest of it, and ``signals``, are room for the layers. Fills
+    ``gradient``. A clip norm of 0 means no clipping.
+    """
+    b = labels.shape[0]
+    layers = widths.shape[0] - 1
+    # forward
+    here, weight = 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        below = _layer(activations, here, b, inputs)
+        above = _layer(activations, here + b * inputs, b, outputs)
+        np.dot(below, _layer(theta, weight, outputs, inputs).T, above)
+        bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        for i in range(b):
+            row = above[i]
+            for j in range(outputs):
+                row[j] += bias[j]
+                if layer < layers - 1:
+                    row[j] = max(row[j], _ZERO)
+        here += b * inputs
+        weight += (inputs + 1) * outputs
+    # the signal at the output: softmax minus the label
+    classes = widths[layers]
+    scores = _layer(activations, here, b, classes)
+    there = 0
+    for layer in range(1, layers):
+        there += b * widths[layer]
+    signal = _layer(signals, there, b, classes)
+    for i in range(b):
+        row, out = scores[i], signal[i]
+        top = row[0]
+        for j in range(1, classes):
+            top = max(top, row[j])
+        rest = _ZERO
+        for j in range(classes):
+            out[j] = math.exp(row[j] - top)
+            if j != labels[i]:
+                rest += out[j]
+        total = rest + out[labels[i]]
+        for j in range(classes):
+            out[j] /= total
+        out[labels[i]] = -rest / total  # as such: 1 minus a number near 1 would lose its digits
+    # backward, and the norms
+    norms = np.zeros(b, np.float32)
+    for layer in range(layers - 1, -1, -1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        weight -= (inputs + 1) * outputs
+        here -= b * inputs
+        below = _layer(activations, here, b, inputs)
+        signal = _layer(signals, there, b, outputs)
+        for i in range(b):
+            row, out = below[i], signal[i]
+            square = _ONE
+            for j in range(inputs):
+                square += row[j] * row[j]
+            size = _ZERO
+            for j in range(outputs):
+                size += out[j] * out[j]
+            norms[i] += square * size
+        if layer > 0:
+            there -= b * inputs
+            earlier = _layer(signals, there, b, inputs)
+            np.dot(signal, _layer(theta, weight, outputs, inputs), earlier)
+            for i in range(b):
+                row, out = below[i], earlier[i]
+                for j in range(inputs):
+                    out[j] = out[j] if row[j] > _ZERO else _ZERO
+    for i in range(b):
+        norms[i] = min(_ONE, clip / math.sqrt(max(norms[i], np.float32(1e-30)))) if clip > 0 else _ONE
+    # the weighted sums
+    here, there, weight = 0, 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        signal = _layer(signals, there, b, outputs)
+        bias = gradient[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        bias[:] = _ZERO
+        for i in range(b):
+            row = signal[i]
+            for j in range(outputs):
+                row[j] *= norms[i]
+                bias[j] += row[j]
+        np.dot(signal.T, _layer(activations, here, b, inputs), _layer(gradient, weight, outputs, inputs))
+        here += b * inputs
+        there += b * outputs
+        weight += (inputs + 1) * outputs
+
+
+@njit(cache=True)
+def poisson_batch(state, rate, size, batch):  # pragma: no cover  # compiled
+    """Each of ``size`` places with probability ``rate``, by geometric skips. Returns how many, and fills ``batch`` with which.
+
+    If they are more than there is room for, the number is returned all the same and the caller makes room.
+    """
+    if rate >= 1.0:
+        for i in range(min(size, batch.shape[0])):
+            batch[i] = i
+        return size
+    count = 0
+    log_out = math.log1p(-rate)
+    place = -1.0
+    while True:
+        place += 1.0 + math.floor(math.log(uniform(state)) / log_out)
+        if place >= size:
+            return count
+        if count < batch.shape[0]:
+            batch[count] = np.int64(place)
+        count += 1
+
+
+@njit(cache=True)
+def shuffle(state, order):  # pragma: no cover  # compiled
+    """A random order, by exchanges."""
+    for i in range(order.shape[0] - 1, 0, -1):
+        j = np.int64(next_word(state) % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def train(
+    x, y, extra_x, extra_y, gradients, places, signs, theta, widths,
+    steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
+):  # fmt: skip  # pragma: no cover  # compiled
+    """DP-SGD from ``theta``, in place.
+
+    The records are the rows of ``x`` and ``extra_x``, then one for each row of ``gradients`` and one for each of ``places``:
+    canaries that contribute a given gradient, or ``clip`` times a sign at a coordinate, instead of that of an example. Every
+    record is in a batch with probability ``rate`` (or batches are cut from a shuffled order). A canary's gradient joins the
+    data's, which was taken at the same parameters.
+    """
+    rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
+    examples = rows + extras
+    size = examples + vectors + places.shape[0]
+    features = widths[0]
+    wide, deep = 0, 0
+    for layer in range(widths.shape[0]):
+        wide += widths[layer]
+        if layer > 0:
+            deep += widths[layer]
+    room = np.int64(rate * size + 10.0 * math.sqrt(rate * size) + 16.0) if poisson else np.int64(batch_size)
+    room = min(room, size)
+    batch = np.empty(room, np.int64)
+    labels = np.empty(room, np.int64)
+    activations = np.empty(room * wide, np.float32)
+    signals = np.empty(room * deep, np.float32)
+    gradient = np.zeros(theta.shape[0], np.float32)
+    disturbance = np.zeros(theta.shape[0], np.float32)
+    order = np.arange(0 if poisson else size)
+    used = size
+    step_size = np.float32(learning_rate / batch_size)
+    for _ in range(steps):
+        if poisson:
+            count = poisson_batch(sampling, rate, size, batch)
+            if count > room:  # so rare that what was drawn is kept, and the places after are lost to memory, not to privacy
+                count = room
+        else:
+            if used >= size:
+                shuffle(sampling, order)
+                used = 0
+            count = min(np.int64(batch_size), size - used)
+            batch[:count] = order[used : used + count]
+            used += count
+        taken = 0
+        for i in range(count):
+            record = batch[i]
+            if record < examples:
+                target = activations[taken * features : (taken + 1) * features]
+                source = x[record] if record < rows else extra_x[record - rows]
+                for j in range(features):
+                    target[j] = source[j]
+                labels[taken] = y[record] if record < rows else extra_y[record - rows]
+                taken += 1
+        if taken:
+            clipped_sum(theta, widths, labels[:taken], activations, signals, clip, gradient)
+        else:
+            gradient[:] = _ZERO
+        for i in range(count):
+            record = batch[i] - examples
+            if record >= vectors:
+                gradient[places[record - vectors]] += clip * signs[record - vectors]
+            elif record >= 0:
+                source = gradients[record]
+                for j in range(gradient.shape[0]):
+                    gradient[j] += source[j]
+        if noise > 0:
+            fill_noise(noise_state, disturbance, noise)
+        for j in range(theta.shape[0]):
+            theta[j] -= step_size * (gradient[j] + disturbance[j])

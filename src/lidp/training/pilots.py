@@ -1,0 +1,64 @@
+"""Pilot models: trained before the audit on the data without canaries, for scores to be relative to."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.canaries.examples import ExamplePool
+from lidp.target import Prepared
+from lidp.training.records import TrainingSet
+from lidp.training.trainer import DPSGD
+
+_LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True)
+class Pilots:
+    """A preparation step: train ``count`` models without canaries.
+
+    Gives the mean of their parameters (``centre``) and, for a pool of examples, the label of highest mean loss where the pool
+    has none (``pool_labels``), the mean loss at the label and its spread (``pool_losses``, ``pool_spreads``).
+    """
+
+    trainer: DPSGD
+    count: int
+    pool: ExamplePool | None = None
+    threads: int = 2
+
+    def __post_init__(self) -> None:
+        checks.count(count=self.count)
+
+    def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Prepared:
+        with ThreadPoolExecutor(self.threads) as pool:
+            models = list(pool.map(lambda own: self.trainer.train(records, own), rng.spawn(self.count)))
+        arrays: dict[str, NDArray[Any]] = {"centre": np.asarray(np.mean(models, axis=0, dtype=np.float64))}
+        if self.pool is not None:
+            arrays |= self._difficulty(models)
+        return Prepared(arrays, models=self.count)
+
+    def _difficulty(self, models: list[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
+        assert self.pool is not None  # noqa: S101  # for the type checker
+        network, features = self.trainer.network, self.pool.features
+        # losses[model, example, class]
+        every = np.arange(network.classes)
+        losses = np.array(
+            [
+                network.losses(theta, np.repeat(features, len(every), axis=0), np.tile(every, len(features)))
+                for theta in models
+            ]
+        ).reshape(len(models), len(features), len(every))
+        means = losses.mean(axis=0)
+        labels = means.argmax(axis=1) if self.pool.labels is None else self.pool.labels
+        own = losses[:, np.arange(len(features)), labels]
+        spread = own.std(axis=0, ddof=1) if len(models) > 1 else np.ones(len(features))
+        return {
+            "pool_labels": labels,
+            "pool_losses": own.mean(axis=0),
+            "pool_spreads": np.maximum(spread, _LEAST_SPREAD),
+        }

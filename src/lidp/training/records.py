@@ -1,0 +1,82 @@
+"""``TrainingSet``: records that trials share, with the canaries of one trial beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.errors import InvalidArgument
+
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+class Kind(StrEnum):
+    """What a canary is to a trainer, and how a row of an array tells it."""
+
+    EXAMPLE = "example"
+    """an example: its features, its label, and a number that scores may look it up by"""
+    GRADIENT = "gradient"
+    """a gradient: one number for each parameter"""
+    COORDINATE = "coordinate"
+    """a gradient along one coordinate: the coordinate, and a sign; its length is the clip norm"""
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Examples, shared and never copied, and planted canaries, which are a trial's own.
+
+    If ``replaces``, canaries take the places of the last examples, so that their number is the same with and without; else they
+    are added.
+    """
+
+    x: Singles
+    y: Ints
+    kind: Kind
+    replaces: bool = False
+    planted: NDArray[np.floating] | None = None
+
+    def with_canaries(self, canaries: NDArray[np.floating]) -> TrainingSet:
+        """The same examples with these canaries planted."""
+        count = len(canaries)
+        planted = np.array(canaries)
+        if not self.replaces:
+            return replace(self, planted=planted)
+        if count > len(self.y):
+            raise InvalidArgument(f"{count} canaries cannot replace {len(self.y)} records")
+        kept = len(self.y) - count
+        return replace(self, x=self.x[:kept], y=self.y[:kept], planted=planted)
+
+    def __len__(self) -> int:
+        return len(self.y) + (0 if self.planted is None else len(self.planted))
+
+    @property
+    def examples(self) -> tuple[Singles, Ints]:
+        """Features and labels of planted examples."""
+        if self.planted is None or self.kind is not Kind.EXAMPLE or not len(self.planted):
+            return np.empty((0, self.x.shape[1]), np.float32), np.empty(0, np.int64)
+        features = self.x.shape[1]
+        return (
+            np.ascontiguousarray(self.planted[:, :features], dtype=np.float32),
+            self.planted[:, features].astype(np.int64),
+        )
+
+    def gradients(self, size: int) -> Singles:
+        """Planted gradients of so many parameters, a row each."""
+        if self.planted is None or self.kind is not Kind.GRADIENT or not len(self.planted):
+            return np.empty((0, size), np.float32)
+        if self.planted.shape[1] != size:
+            raise InvalidArgument(
+                f"gradient canaries have {self.planted.shape[1]:,} numbers, the model {size:,} parameters"
+            )
+        return np.ascontiguousarray(self.planted, dtype=np.float32)
+
+    @property
+    def coordinates(self) -> tuple[Ints, Singles]:
+        """Places and signs of gradients along one coordinate."""
+        if self.planted is None or self.kind is not Kind.COORDINATE or not len(self.planted):
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return self.planted[:, 0].astype(np.int64), self.planted[:, 1].astype(np.float32)

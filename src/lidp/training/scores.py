@@ -1,0 +1,74 @@
+"""Scores that find canaries in trained parameters, relative to pilot models that were trained without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.training.model import Network
+
+Floats = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class GradientScore:
+    """Minus the inner product of a gradient canary with the parameters' distance from the centre of pilot models.
+
+    Descent moves against a gradient, so an inserted canary makes this large. What all models learn is in the centre and drops out.
+    ``centred=False`` is the paper's raw score, in which it does not.
+    """
+
+    centred: bool = True
+
+    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
+        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
+
+    def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
+        """The scores of an array of canaries, a row each."""
+        found: Floats = -(canaries @ (theta - prepared["centre"] if self.centred else np.asarray(theta, np.float64)))
+        return found
+
+
+@dataclass(frozen=True)
+class CoordinateScore:
+    """The same for canaries along one coordinate."""
+
+    centred: bool = True
+
+    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
+        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
+
+    def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
+        """The scores of an array of canaries, a row each."""
+        moved = theta - prepared["centre"] if self.centred else np.asarray(theta, np.float64)
+        found: Floats = -canaries[:, 1] * moved[canaries[:, 0].astype(np.int64)]
+        return found
+
+
+@dataclass(frozen=True)
+class LossScore:
+    """How much smaller the loss on an example is than under pilot models, in units of its spread among them.
+
+    ``centred=False`` is the paper's score: minus the loss.
+    """
+
+    network: Network
+    centred: bool = True
+
+    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
+        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
+
+    def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
+        """The scores of an array of canaries, a row each."""
+        features = self.network.features
+        losses = self.network.losses(theta, canaries[:, :features], canaries[:, features].astype(np.int64))
+        if not self.centred:
+            return -losses
+        numbers = canaries[:, features + 1].astype(np.int64)
+        found: Floats = (prepared["pool_losses"][numbers] - losses) / prepared["pool_spreads"][numbers]
+        return found

@@ -1,0 +1,183 @@
+"""From a claim and a few choices to a target: DP-SGD on a data set, canaries, scores and pilot models that fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from lidp import checks
+from lidp.canaries.coordinates import DiracGradients
+from lidp.canaries.examples import ExamplePool, blank, mislabelled, tail_singular_vectors
+from lidp.canaries.sphere import UniformSphere
+from lidp.claim import Claim, Neighbours
+from lidp.data import Dataset
+from lidp.errors import InvalidArgument
+from lidp.target import Target
+from lidp.training.accounting import Accountant, Calibration, calibrate
+from lidp.training.model import Network
+from lidp.training.pilots import Pilots
+from lidp.training.records import Kind, TrainingSet
+from lidp.training.scores import CoordinateScore, GradientScore, LossScore
+from lidp.training.trainer import DPSGD, Sampling
+
+
+class Canary(StrEnum):
+    """What to plant."""
+
+    RANDOM_GRADIENT = "random-gradient"
+    """a gradient of clip norm in a uniformly random direction"""
+    DIRAC_GRADIENT = "dirac-gradient"
+    """a gradient of clip norm along a random coordinate"""
+    TAIL_EXAMPLE = "tail-example"
+    """a tail singular vector of the data under the label that models find hardest (the paper's data poisoning)"""
+    MISLABELLED = "mislabelled"
+    """a test example under a wrong label"""
+    BLANK = "blank"
+    """an empty example under a random label"""
+
+
+class Fault(StrEnum):
+    """A trainer that is broken on purpose, for audits to find."""
+
+    NONE = "none"
+    LITTLE_NOISE = "little-noise"
+    """noise for four times the claimed ε"""
+    NO_CLIPPING = "no-clipping"
+    """gradients are not clipped"""
+    WRONG_RATE = "wrong-rate"
+    """the accountant was told a tenth of the sampling rate"""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Attributes:
+        epochs: passes over the data; steps are ``epochs * records / batch_size``.
+        accountant: that calibrates the noise.
+        random_start: see :class:`DPSGD`.
+    """
+
+    hidden: tuple[int, ...] = ()
+    epochs: float = 30
+    batch_size: float = 100
+    learning_rate: float = 0.02
+    clip_norm: float = 1.0
+    sampling: Sampling = Sampling.POISSON
+    accountant: Accountant = Accountant.PLD
+    random_start: bool = False
+
+    def __post_init__(self) -> None:
+        checks.positive(epochs=self.epochs)
+        checks.positive(batch_size=self.batch_size)
+
+
+@dataclass(frozen=True)
+class TrainingTarget:
+    """A target, with the calibration of its noise: the σ and the ε that it buys."""
+
+    target: Target
+    trainer: DPSGD
+    calibration: Calibration
+
+
+def training_target(
+    data: Dataset,
+    claim: Claim,
+    *,
+    training: Training | None = None,
+    canary: Canary | str = Canary.RANDOM_GRADIENT,
+    canaries: int = 64,
+    pilots: int = 32,
+    tail: int | None = None,
+    scale: float = 10.0,
+    centred: bool = True,
+    fault: Fault | str = Fault.NONE,
+    measure_accuracy: bool = True,
+) -> TrainingTarget:
+    """DP-SGD on a data set, calibrated to the claim, ready to be audited with so many canaries a trial.
+
+    Under add/remove neighbours canaries are added, and the accountant is told the size with all of them in; under replace-one
+    they replace records, and the size stays. With ``sampling="shuffle"`` the noise is calibrated as if batches were Poisson
+    samples, as most code does; the target's name says so.
+    """
+    training = training or Training()
+    planted, broken = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
+    canaries, pilots = checks.count(canaries=canaries), checks.count(pilots=pilots)
+    replaces = claim.neighbours is Neighbours.REPLACE_ONE
+    records = len(data) + (0 if replaces else canaries)
+    rate = min(1.0, training.batch_size / records)
+    steps = max(1, round(training.epochs * records / training.batch_size))
+    calibration = _calibrated(claim, rate, steps, training, broken)
+    network = Network(data.x.shape[1], data.classes, training.hidden)
+    trainer = DPSGD(
+        network,
+        rate=rate,
+        batch_size=training.batch_size,
+        steps=steps,
+        learning_rate=training.learning_rate,
+        sigma=calibration.sigma * (training.clip_norm if broken is Fault.NO_CLIPPING else 1.0),
+        clip_norm=0.0 if broken is Fault.NO_CLIPPING else training.clip_norm,
+        sampling=training.sampling,
+        random_start=training.random_start,
+        test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
+    )
+    kind, drawn, score, pool = _canaries(planted, data, network, training, tail, scale, centred)
+    name = f"dpsgd on {data.name}"
+    if training.sampling is Sampling.SHUFFLE:
+        name += ", shuffled (not what the accountant assumes)"
+    if broken is not Fault.NONE:
+        name += f", fault: {broken}"
+    target = Target(
+        trainer,
+        drawn,
+        score,
+        dataset=TrainingSet(data.x, data.y, kind, replaces),
+        prepare=Pilots(replace(trainer, test=None), pilots, pool),
+        name=name,
+    )
+    return TrainingTarget(target, trainer, calibration)
+
+
+def _calibrated(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
+    epsilon = claim.epsilon * (4 if fault is Fault.LITTLE_NOISE else 1)
+    told = rate / 10 if fault is Fault.WRONG_RATE else rate
+    if not epsilon or not claim.delta:
+        raise InvalidArgument("DP-SGD needs a claim with epsilon and delta above 0")
+    return calibrate(
+        epsilon,
+        delta=claim.delta,
+        rate=told,
+        steps=steps,
+        accountant=training.accountant,
+        neighbours=claim.neighbours,
+    )
+
+
+def _canaries(
+    canary: Canary, data: Dataset, network: Network, training: Training, tail: int | None, scale: float, centred: bool
+) -> tuple[Kind, Any, Any, ExamplePool | None]:
+    """What a canary is to the trainer, where it is drawn from, how it is scored, and the pool that pilots are to try."""
+    if canary is Canary.RANDOM_GRADIENT:
+        return Kind.GRADIENT, UniformSphere(network.size, training.clip_norm), GradientScore(centred), None
+    if canary is Canary.DIRAC_GRADIENT:
+        return Kind.COORDINATE, DiracGradients(network.size), CoordinateScore(centred), None
+    if canary is Canary.TAIL_EXAMPLE:
+        features = data.x.shape[1]
+        pool = ExamplePool(tail_singular_vectors(data.x, tail or max(1, features // 3), checks.positive(scale=scale)))
+    elif canary is Canary.MISLABELLED:
+        rng = np.random.default_rng(0)  # a fixed pool, part of the target
+        pool = ExamplePool(*mislabelled(data.test_x[:2000], data.test_y[:2000], data.classes, rng))
+    else:
+        pool = ExamplePool(*blank(data.x.shape[1], data.classes))
+    return Kind.EXAMPLE, pool, LossScore(network, centred), pool
+
+
+def _member(kind: Any, name: str, value: object) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidArgument(f"{name} must be one of {', '.join(kind)}, got {value!r}") from None

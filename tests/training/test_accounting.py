@@ -1,0 +1,63 @@
+"""Calibration: never too little noise, hardly too much."""
+
+import pytest
+
+from lidp import InvalidArgument, Neighbours
+from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
+from lidp.training import Accountant, calibrate, epsilon_of_noise
+
+SCHEDULE = {"delta": 1e-5, "rate": 0.02, "steps": 500}
+
+
+@pytest.mark.parametrize("accountant", list(Accountant))
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_the_noise_buys_what_is_asked_and_hardly_more(accountant, epsilon):
+    found = calibrate(epsilon, accountant=accountant, **SCHEDULE)
+    assert 0.995 * epsilon <= found.epsilon <= epsilon
+    assert epsilon_of_noise(found.sigma, accountant=accountant, **SCHEDULE) == found.epsilon
+    assert epsilon_of_noise(0.98 * found.sigma, accountant=accountant, **SCHEDULE) > epsilon
+
+
+def test_renyi_accounting_asks_for_more_noise():
+    assert calibrate(2.0, accountant="rdp", **SCHEDULE).sigma > calibrate(2.0, **SCHEDULE).sigma
+
+
+def test_one_full_batch_is_the_gaussian_mechanism():
+    """Sampling rate 1 and one step: the exact curve."""
+    assert epsilon_of_noise(2.0, delta=1e-5, rate=1.0, steps=1) == pytest.approx(gaussian_epsilon(0.5, 1e-5), rel=1e-3)
+    assert calibrate(1.0, delta=1e-5, rate=1.0, steps=1).sigma == pytest.approx(sigma_for(1.0, 1e-5), rel=2e-3)
+
+
+def test_replacing_is_removing_and_adding():
+    found = calibrate(2.0, neighbours=Neighbours.REPLACE_ONE, accountant="rdp", **SCHEDULE)
+    assert found.sigma > calibrate(2.0, accountant="rdp", **SCHEDULE).sigma
+    # (1, δ / (1 + e)) for add/remove suffices, by the group property.
+    smaller = {**SCHEDULE, "delta": 1e-5 / (1 + 2.71829)}
+    assert epsilon_of_noise(found.sigma, accountant="rdp", **smaller) == pytest.approx(1.0, rel=2e-3)
+
+
+def test_more_of_anything_costs_privacy():
+    base = epsilon_of_noise(1.0, accountant="rdp", **SCHEDULE)
+    for more in ({"rate": 0.04}, {"steps": 1000}, {"delta": 1e-6}):
+        assert epsilon_of_noise(1.0, accountant="rdp", **{**SCHEDULE, **more}) > base
+    assert epsilon_of_noise(1.1, accountant="rdp", **SCHEDULE) < base
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": 0.0}, "rate must be above 0 and at most 1"),
+        ({"rate": 1.5}, "rate must be"),
+        ({"steps": 0}, "steps must be"),
+        ({"delta": 0.0}, "delta must lie strictly between"),
+        ({"accountant": "guess"}, "accountant must be pld or rdp, got 'guess'"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        calibrate(1.0, **{**SCHEDULE, **options})
+
+
+def test_epsilons_that_need_no_noise():
+    with pytest.raises(InvalidArgument, match="next to no noise"):
+        calibrate(1e12, delta=0.9, rate=1e-6, steps=1, accountant="rdp")

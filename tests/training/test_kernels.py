@@ -1,0 +1,181 @@
+"""The compiled training loop against gradients written out one by one, and its random parts against their laws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lidp.streams import Purpose, trial_words
+from lidp.training import _kernels
+from lidp.training._noise import LANES, fill_noise
+from tests.training import brute_force
+
+NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2)]
+
+
+def words(trial=0):
+    return trial_words(1, range(trial, trial + 1), purpose=Purpose.NOISE)[0].copy()
+
+
+def lanes(seed=1):
+    return np.random.SeedSequence(seed).generate_state(4 * LANES, np.uint32).reshape(4, LANES).copy()
+
+
+def some(widths, batch, seed=0, size=1.0):
+    rng = np.random.default_rng(seed)
+    parameters = sum((a + 1) * b for a, b in zip(widths, widths[1:], strict=False))
+    theta = (0.7 * rng.standard_normal(parameters)).astype(np.float32)
+    x = (size * rng.standard_normal((batch, widths[0]))).astype(np.float32)
+    return theta, x, rng.integers(0, widths[-1], batch)
+
+
+def compiled_sum(theta, widths, x, y, clip):
+    batch = len(y)
+    activations = np.zeros(batch * sum(widths), np.float32)
+    activations[: x.size] = x.ravel()
+    signals = np.zeros(batch * sum(widths[1:]), np.float32)
+    gradient = np.full(len(theta), np.float32(9.0))
+    _kernels.clipped_sum(theta, np.array(widths), y, activations, signals, np.float32(clip), gradient)
+    return gradient
+
+
+@pytest.mark.parametrize("widths", NETWORKS)
+def test_the_oracle_is_a_gradient(widths):
+    theta, x, y = some(widths, 1, seed=3)
+    found = brute_force.gradient(theta, widths, x[0], y[0])
+    for k in range(len(theta)):
+        step = np.zeros(len(theta))
+        step[k] = 1e-6
+        slope = (
+            brute_force.loss(theta + step, widths, x[0], y[0]) - brute_force.loss(theta - step, widths, x[0], y[0])
+        ) / 2e-6
+        assert found[k] == pytest.approx(slope, abs=1e-5)
+
+
+@pytest.mark.parametrize("widths", NETWORKS)
+@pytest.mark.parametrize("batch", [1, 2, 17])
+@pytest.mark.parametrize("clip", [0.0, 1e-3, 1.0, 1e3], ids=["off", "all clipped", "some clipped", "none clipped"])
+def test_a_batch_equals_explicit_per_example_gradients(widths, batch, clip):
+    theta, x, y = some(widths, batch)
+    expected = brute_force.clipped_sum(theta, widths, x, y, clip)
+    lengths = sum(
+        np.linalg.norm(brute_force.clipped(brute_force.gradient(theta, widths, a, b), clip))
+        for a, b in zip(x, y, strict=True)
+    )
+    np.testing.assert_allclose(compiled_sum(theta, widths, x, y, clip), expected, rtol=1e-5, atol=1e-6 * lengths)
+
+
+def test_large_inputs_do_not_overflow():
+    theta, x, y = some((5, 4, 3), 9, size=1e6)
+    found = compiled_sum(theta, (5, 4, 3), x, y, 1.0)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, brute_force.clipped_sum(theta, (5, 4, 3), x, y, 1.0), rtol=1e-3, atol=1e-5)
+
+
+def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0):  # fmt: skip  # noqa: E501
+    theta, *_ = some(widths, 1)
+    start = theta.copy()
+    extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
+    vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
+    places, signs = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
+    _kernels.train(
+        x, y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths), steps, rate, float(batch or len(y)), poisson,
+        np.float32(0.5), np.float32(clip), np.float32(noise), words(seed), lanes(seed),
+    )  # fmt: skip
+    return start, theta
+
+
+@pytest.mark.parametrize("widths", NETWORKS)
+def test_steps_on_all_records_with_every_kind_of_canary(widths):
+    """Three steps without noise on the full batch, canaries of each kind among the records."""
+    _, x, y = some(widths, 12, seed=5)
+    start, *_ = some(widths, 1)
+    rng = np.random.default_rng(6)
+    extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
+    vectors = rng.standard_normal((3, len(start))).astype(np.float32)
+    places, signs = np.array([0, 2, 2]), np.array([1, -1, 1], np.float32)
+    _, found = run(widths, x, y, steps=3, batch=10, clip=0.3, extras=extras, gradients=vectors, coordinates=(places, signs))
+    theta = start.astype(float)
+    for _ in range(3):
+        total = brute_force.clipped_sum(theta, widths, np.vstack([x, extras[0]]), np.append(y, extras[1]), 0.3)
+        total += vectors.sum(axis=0)
+        np.add.at(total, places, 0.3 * signs)
+        theta -= 0.5 / 10 * total
+    np.testing.assert_allclose(found, theta, rtol=1e-4, atol=1e-5)
+
+
+def test_the_noise_of_a_step():
+    """No records in the batch at all: what moves the parameters is the noise alone, of the stated size."""
+    widths = (300, 40)
+    _, x, y = some(widths, 3)
+    start, found = run(widths, x, y, steps=1, rate=1e-12, batch=10, noise=2.0)
+    moved = (start - found) / (0.5 / 10)
+    assert stats.kstest(moved / 2.0, "norm").pvalue > 1e-4
+    _, other = run(widths, x, y, steps=1, rate=1e-12, batch=10, noise=2.0, seed=1)
+    assert abs(np.corrcoef(found - start, other - start)[0, 1]) < 5 / len(start) ** 0.5
+    start, several = run(widths, x, y, steps=9, rate=1e-12, batch=10, noise=2.0)
+    assert np.std((start - several) / (0.5 / 10)) == pytest.approx(6.0, rel=0.05)
+
+
+def test_noise_numbers():
+    out = np.empty(3_000_001, np.float32)
+    fill_noise(lanes(), out, np.float32(1.0))
+    found = out.astype(float)
+    assert stats.kstest(found, "norm").pvalue > 1e-4
+    assert (found**4).mean() == pytest.approx(3, abs=5 * (96 / len(found)) ** 0.5)
+    for beyond in (3.0, 4.0):
+        assert stats.binomtest(int((np.abs(found) > beyond).sum()), len(found), 2 * stats.norm.sf(beyond)).pvalue > 1e-4
+    for lag in (1, 2, LANES, 512, 1024):
+        assert abs(np.corrcoef(found[:-lag], found[lag:])[0, 1]) < 5 / len(found) ** 0.5
+        assert abs(np.corrcoef(found[:-lag] ** 2, found[lag:] ** 2)[0, 1]) < 5 / len(found) ** 0.5
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 1023, 1024, 1025])
+def test_noise_fills_exactly(size):
+    out = np.full(size + 1, np.float32(7.0))
+    fill_noise(lanes(), out[:size], np.float32(1.0))
+    assert out[size] == 7.0
+    assert (out[:size] != 7.0).all()
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1000, 0.01), (50, 0.5), (10, 1.0), (8, 0.9)])
+def test_poisson_batches(size, rate):
+    """Every record is in with the same probability, independently: counts are binomial, pairs uncorrelated."""
+    state, batch = words(), np.empty(size, np.int64)
+    seen = np.zeros((4000, size))
+    for row in seen:
+        count = _kernels.poisson_batch(state, rate, size, batch)
+        chosen = batch[:count]
+        assert (np.diff(chosen) > 0).all()
+        row[chosen] = 1
+    if rate == 1.0:
+        assert seen.all()
+        return
+    law = stats.binom(size, rate)
+    cuts = np.unique(law.ppf([0.2, 0.4, 0.6, 0.8]))
+    found = np.bincount(np.searchsorted(cuts, seen.sum(axis=1)), minlength=len(cuts) + 1)
+    shares = np.diff([0, *law.cdf(cuts), 1])
+    assert stats.chisquare(found[shares > 0], 4000 * shares[shares > 0]).pvalue > 1e-4
+    totals = seen.sum(axis=0)
+    assert stats.chisquare(totals, np.full(size, totals.mean())).pvalue > 1e-4
+    assert totals.sum() == pytest.approx(4000 * size * rate, abs=5 * (4000 * size * rate * (1 - rate)) ** 0.5 + 1e-9)
+    assert abs(np.corrcoef(seen[:, 0], seen[:, -1])[0, 1]) < 0.1
+
+
+def test_shuffling():
+    counts = np.zeros((4, 4))
+    state = words()
+    for _ in range(20_000):
+        order = np.arange(4)
+        _kernels.shuffle(state, order)
+        counts[np.arange(4), order] += 1
+    assert stats.chisquare(counts.ravel()).pvalue > 1e-4
+
+
+def test_shuffled_batches_see_every_record_once_an_epoch():
+    """Gradients along coordinates as records: after an epoch each has moved its own coordinate exactly once."""
+    widths = (4, 3)
+    x, y = np.empty((0, 4), np.float32), np.empty(0, np.int64)
+    places, signs = np.arange(10), np.ones(10, np.float32)
+    start, found = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(places, signs))
+    np.testing.assert_allclose((start - found)[:10], 0.5 / 3, rtol=1e-5)
+    np.testing.assert_array_equal(found[10:], start[10:])

@@ -1,0 +1,158 @@
+"""DP-SGD as a target of audits: what it trains, what is planted, and that faults are found."""
+
+import numpy as np
+import pytest
+
+import lidp
+from lidp import Claim, CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne, Verdict
+from lidp.data import synthetic_purchases
+from lidp.training import DPSGD, Canary, Kind, Network, Training, TrainingSet, training_target
+from tests.engine import same
+
+DATA = synthetic_purchases(400, 200, features=30, classes=4)
+CLAIM = Claim(2.0, 1e-5)
+QUICK = Training(epochs=2, batch_size=40, learning_rate=0.5)
+NETWORK = Network(30, 4)
+
+
+def trainer(**options):
+    settings = {"rate": 0.1, "batch_size": 40.0, "steps": 200, "learning_rate": 0.5, "sigma": 0.5, **options}
+    return DPSGD(settings.pop("network", NETWORK), **settings)
+
+
+def records(kind=Kind.EXAMPLE, **options):
+    return TrainingSet(DATA.x, DATA.y, kind, **options)
+
+
+@pytest.mark.parametrize("hidden", [(), (16,), (16, 8)])
+@pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
+def test_it_learns(hidden, sampling):
+    network = Network(30, 4, hidden)
+    output = trainer(network=network, sampling=sampling, test=(DATA.test_x, DATA.test_y))(
+        records(), np.random.default_rng(0)
+    )
+    assert output.metadata["accuracy"] > 0.8
+    assert output.value.shape == (network.size,)
+    assert network.accuracy(output.value, DATA.test_x, DATA.test_y) == output.metadata["accuracy"]
+
+
+def test_the_same_stream_the_same_model():
+    first, second = (trainer().train(records(), np.random.default_rng(5)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert (first != trainer().train(records(), np.random.default_rng(6))).any()
+
+
+def test_fixed_and_random_starts():
+    network = Network(30, 4, (8,))
+    still = {"network": network, "sigma": 0.0, "learning_rate": 1e-12, "steps": 1}
+    fixed = [trainer(**still).train(records(), np.random.default_rng(seed)) for seed in (0, 1)]
+    np.testing.assert_allclose(fixed[0], fixed[1], atol=1e-6)
+    random = [trainer(**still, random_start=True).train(records(), np.random.default_rng(seed)) for seed in (0, 1)]
+    assert np.abs(random[0] - random[1]).max() > 0.1
+
+
+def test_records_are_shared_and_canaries_are_not():
+    canaries = np.ones((3, 32))
+    planted = records().with_canaries(canaries)
+    assert planted.x is DATA.x
+    canaries[:] = 7
+    assert (planted.planted == 1).all()
+    assert len(planted) == 403
+    replaced = records(replaces=True).with_canaries(canaries)
+    assert len(replaced) == 400
+    assert np.shares_memory(replaced.x, DATA.x)
+    with pytest.raises(InvalidArgument, match="500 canaries cannot replace 400 records"):
+        records(replaces=True).with_canaries(np.ones((500, 32)))
+
+
+@pytest.mark.parametrize("canary", list(Canary))
+@pytest.mark.parametrize(
+    "design", [CoinFlip(8), CoinFlip(8, Neighbours.REPLACE_ONE), LeaveOneOut(4, 4), ReplaceOne(4, 4)], ids=str
+)
+def test_every_canary_in_every_design(canary, design):
+    claim = Claim(2.0, 1e-5, design.neighbours)
+    made = training_target(DATA, claim, training=QUICK, canary=canary, canaries=design.canaries, pilots=4, tail=10)
+    result = lidp.audit(made.target, claim=claim, design=design, trials=6, seed=1, stop_when="never")
+    assert result.verdict is not Verdict.REFUTED
+    assert result.failed_runs == 0
+    assert result.unscored_canaries == 0
+    assert result.preparation_models == 4
+    assert all(np.isfinite(array).all() for array in result.scores.to_arrays().values())
+    assert result.notes[0].metadata
+
+
+def test_what_the_accountant_is_told():
+    added = training_target(DATA, CLAIM, training=QUICK, canaries=100, pilots=1)
+    assert added.calibration.rate == 40 / 500
+    assert added.calibration.steps == 25
+    assert added.trainer.rate == added.calibration.rate
+    assert added.trainer.sigma == added.calibration.sigma
+    assert added.calibration.epsilon <= 2.0
+    replaced = training_target(DATA, Claim(2.0, 1e-5, "replace-one"), training=QUICK, canaries=100, pilots=1)
+    assert replaced.calibration.rate == 40 / 400
+
+
+def test_faults_are_what_they_say():
+    right = training_target(DATA, CLAIM, training=QUICK, pilots=1)
+    little = training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="little-noise")
+    assert little.trainer.sigma < right.trainer.sigma
+    assert little.calibration.epsilon == pytest.approx(8.0, rel=1e-3)
+    assert training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="no-clipping").trainer.clip_norm == 0
+    wrong = training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="wrong-rate")
+    assert wrong.trainer.rate == right.trainer.rate
+    assert wrong.trainer.sigma < right.trainer.sigma
+    assert "fault: wrong-rate" in wrong.target.name
+    shuffled = training_target(DATA, CLAIM, training=Training(sampling="shuffle", epochs=1), pilots=1)
+    assert "not what the accountant assumes" in shuffled.target.name
+
+
+def test_one_worker_or_two_is_the_same():
+    made = training_target(DATA, CLAIM, training=QUICK, pilots=3)
+    one, two = (lidp.audit(made.target, claim=CLAIM, trials=8, workers=workers, stop_when="never") for workers in (1, 2))
+    same(one, two)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"canary": "elephant"}, "canary must be one of random-gradient, .*, got 'elephant'"),
+        ({"fault": "all"}, "fault must be one of"),
+        ({"canaries": 0}, "canaries must be"),
+        ({"pilots": 0}, "pilots must be"),
+        ({"canary": "tail-example", "tail": 31}, "must be 1 to 30"),
+        ({"training": Training(sampling="sorted")}, "sampling must be poisson or shuffle, got 'sorted'"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        training_target(DATA, CLAIM, **{"training": QUICK, "pilots": 1, **options})
+
+
+def test_claims_that_cannot_be_calibrated():
+    with pytest.raises(InvalidArgument, match="epsilon and delta above 0"):
+        training_target(DATA, Claim(1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": 0.0}, "rate must be"),
+        ({"steps": 0}, "steps must be"),
+        ({"sigma": -1.0}, "sigma must be"),
+        ({"clip_norm": -1.0}, "clip_norm must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be"),
+    ],
+)
+def test_bad_trainers(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        trainer(**options)
+
+
+def test_records_that_do_not_fit():
+    with pytest.raises(InvalidArgument, match="the model takes 31"):
+        trainer(network=Network(31, 4)).train(records(), np.random.default_rng(0))
+    with pytest.raises(InvalidArgument, match="trains on a TrainingSet, got list"):
+        trainer().train([], np.random.default_rng(0))
+    wrong = records(Kind.GRADIENT).with_canaries(np.ones((2, 5)))
+    with pytest.raises(InvalidArgument, match="gradient canaries have 5 numbers"):
+        trainer().train(wrong, np.random.default_rng(0))
