@@ -127,7 +127,7 @@ BAD = [
     (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], 2, "at most 500"),
     (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], 2, "no such folder"),
     (["audit", "tests.engine:BROKEN", "--epsilon", "1", "--trials", "4"], 3, "all 4 trials failed"),
-    (["bound", "/nowhere/a.db"], 2, "--delta is missing"),
+    (["bound", "/nowhere/a.db"], 2, "there is no such file"),
     (["resume", "none.db"], 2, "no such store"),
     (["resume", "README.md"], 2, "not a store"),
     (["plan", "--claim", "2"], 2, "--suspect"),

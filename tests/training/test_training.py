@@ -9,10 +9,10 @@ from lidp.data import synthetic_purchases
 from lidp.training import DPSGD, Canary, Kind, Network, Training, TrainingSet, training_target
 from tests.engine import same
 
-DATA = synthetic_purchases(400, 200, features=30, classes=4)
+DATA = synthetic_purchases(400, 200, features=120, classes=4)
 CLAIM = Claim(2.0, 1e-5)
 QUICK = Training(epochs=2, batch_size=40, learning_rate=0.5)
-NETWORK = Network(30, 4)
+NETWORK = Network(120, 4)
 
 
 def trainer(**options):
@@ -27,7 +27,7 @@ def records(kind=Kind.EXAMPLE, **options):
 @pytest.mark.parametrize("hidden", [(), (16,), (16, 8)])
 @pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
 def test_it_learns(hidden, sampling):
-    network = Network(30, 4, hidden)
+    network = Network(120, 4, hidden)
     output = trainer(network=network, sampling=sampling, test=(DATA.test_x, DATA.test_y))(
         records(), np.random.default_rng(0)
     )
@@ -43,7 +43,7 @@ def test_the_same_stream_the_same_model():
 
 
 def test_fixed_and_random_starts():
-    network = Network(30, 4, (8,))
+    network = Network(120, 4, (8,))
     still = {"network": network, "sigma": 0.0, "learning_rate": 1e-12, "steps": 1}
     fixed = [trainer(**still).train(records(), np.random.default_rng(seed)) for seed in (0, 1)]
     np.testing.assert_allclose(fixed[0], fixed[1], atol=1e-6)
@@ -52,7 +52,7 @@ def test_fixed_and_random_starts():
 
 
 def test_records_are_shared_and_canaries_are_not():
-    canaries = np.ones((3, 32))
+    canaries = np.ones((3, 122))
     planted = records().with_canaries(canaries)
     assert planted.x is DATA.x
     canaries[:] = 7
@@ -62,7 +62,7 @@ def test_records_are_shared_and_canaries_are_not():
     assert len(replaced) == 400
     assert np.shares_memory(replaced.x, DATA.x)
     with pytest.raises(InvalidArgument, match="500 canaries cannot replace 400 records"):
-        records(replaces=True).with_canaries(np.ones((500, 32)))
+        records(replaces=True).with_canaries(np.ones((500, 122)))
 
 
 @pytest.mark.parametrize("canary", list(Canary))
@@ -119,13 +119,21 @@ def test_one_worker_or_two_is_the_same():
         ({"fault": "all"}, "fault must be one of"),
         ({"canaries": 0}, "canaries must be"),
         ({"pilots": 0}, "pilots must be"),
-        ({"canary": "tail-example", "tail": 31}, "must be 1 to 30"),
-        ({"training": Training(sampling="sorted")}, "sampling must be poisson or shuffle, got 'sorted'"),
+        ({"canary": "tail-example", "tail": 121}, "must be 1 to 120"),
     ],
 )
 def test_bad_arguments(options, message):
     with pytest.raises(InvalidArgument, match=message):
         training_target(DATA, CLAIM, **{"training": QUICK, "pilots": 1, **options})
+
+
+def test_bad_training():
+    with pytest.raises(InvalidArgument, match="sampling must be one of poisson, shuffle, got 'sorted'"):
+        Training(sampling="sorted")
+    with pytest.raises(InvalidArgument, match="sampling must be one of poisson, shuffle, got 'sorted'"):
+        trainer(sampling="sorted")
+    with pytest.raises(InvalidArgument, match="epochs must be"):
+        Training(epochs=0)
 
 
 def test_claims_that_cannot_be_calibrated():
@@ -149,8 +157,8 @@ def test_bad_trainers(options, message):
 
 
 def test_records_that_do_not_fit():
-    with pytest.raises(InvalidArgument, match="the model takes 31"):
-        trainer(network=Network(31, 4)).train(records(), np.random.default_rng(0))
+    with pytest.raises(InvalidArgument, match="the model takes 121"):
+        trainer(network=Network(121, 4)).train(records(), np.random.default_rng(0))
     with pytest.raises(InvalidArgument, match="trains on a TrainingSet, got list"):
         trainer().train([], np.random.default_rng(0))
     wrong = records(Kind.GRADIENT).with_canaries(np.ones((2, 5)))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import lidp
 from lidp.errors import InvalidArgument
 from lidp.reproduce.experiment import Cell, Row, Scale
+
+_PATIENCE = 2.0  # seconds that the workers of a killed run may take to be gone
 
 
 class KeptCells:
@@ -68,13 +71,20 @@ class KeptCells:
         """Two runs must not share a folder. Where files cannot be locked, that is left to the user."""
         try:
             import fcntl
-
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:
             return
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                raise InvalidArgument(f"{self.path} is being written to by another run; wait for it") from None
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    return
+                if time.monotonic() > end:
+                    raise InvalidArgument(f"{self.path} is being written to by another run; wait for it") from None
+                time.sleep(0.1)
+            else:
+                return
 
 
 def source_digest() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,6 +123,8 @@ def _epsilon(
 def _add_remove(sigma: float, delta: float, rate: float, steps: int, accountant: Accountant, interval: float) -> float:
     import dp_accounting
 
+    # It warns of orders that it leaves out, which makes the result larger, not wrong.
+    logging.getLogger("absl").setLevel(logging.ERROR)
     event: Any = dp_accounting.GaussianDpEvent(sigma)
     if rate < 1:
         event = dp_accounting.PoissonSampledDpEvent(rate, event)

@@ -73,6 +73,8 @@ class Training:
     def __post_init__(self) -> None:
         checks.positive(epochs=self.epochs)
         checks.positive(batch_size=self.batch_size)
+        object.__setattr__(self, "sampling", _member(Sampling, "sampling", self.sampling))
+        object.__setattr__(self, "accountant", _member(Accountant, "accountant", self.accountant))
 
 
 @dataclass(frozen=True)

@@ -64,10 +64,9 @@ class DPSGD:
         checks.positive(learning_rate=self.learning_rate)
         checks.non_negative(sigma=self.sigma)
         checks.non_negative(clip_norm=self.clip_norm)
-        try:
-            object.__setattr__(self, "sampling", Sampling(self.sampling))
-        except ValueError:
-            raise InvalidArgument(f"sampling must be poisson or shuffle, got {self.sampling!r}") from None
+        if self.sampling not in list(Sampling):
+            raise InvalidArgument(f"sampling must be one of {', '.join(Sampling)}, got {self.sampling!r}")
+        object.__setattr__(self, "sampling", Sampling(self.sampling))
 
     def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Output:
         """Train a model. Initial parameters, batches and noise come from streams spawned off ``rng``."""
