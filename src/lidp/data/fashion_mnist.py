@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
 
 from lidp.data.dataset import Dataset
 from lidp.data.idx import parse_idx, read_bytes
+from lidp.data.places import cache, fetch, own_folders
 from lidp.errors import InvalidData
 
 URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
@@ -67,28 +65,13 @@ def _find(path: Path | None, download: bool, url: str) -> Path:
         if missing:
             raise InvalidData(f"{path}: {missing[0]}[.gz] is missing; {_REMEDY}")
         return path
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")) / "lidp" / "fashion-mnist"
-    data = os.environ.get("LIDP_DATA")
-    own = [Path(data), Path(data) / "fashion-mnist"] if data else []
-    places = [*own, DEBIAN, cache]
+    kept = cache() / "fashion-mnist"
+    places = [*own_folders("fashion-mnist"), DEBIAN, kept]
     for place in places:
         if not _missing(place):
             return place
     if not download:
         raise InvalidData(f"Fashion-MNIST is not in {', '.join(map(str, places))}; {_REMEDY}")
-    _fetch(cache, url)
-    return cache
-
-
-def _fetch(folder: Path, url: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for name in FILES:
-        source = f"{url}/{name}.gz"
-        try:
-            with urllib.request.urlopen(source, timeout=60) as response:  # noqa: S310  # the caller's own choice of site
-                content = response.read()
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            raise InvalidData(f"{source}: cannot be fetched: {error}; {_REMEDY}") from None
-        draft = folder / f"{name}.gz.{os.getpid()}"
-        draft.write_bytes(content)
-        draft.replace(folder / f"{name}.gz")
+        fetch(f"{url}/{name}.gz", kept / f"{name}.gz", _REMEDY)
+    return kept

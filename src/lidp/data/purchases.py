@@ -6,10 +6,7 @@ Both have 600 binary features (was this bought?) and 100 classes.
 from __future__ import annotations
 
 import io
-import os
 import tarfile
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.data.dataset import Dataset
 from lidp.data.npz import load_npz
+from lidp.data.places import cache, fetch, own_folders
 from lidp.errors import InvalidData
 
 FEATURES, CLASSES = 600, 100
@@ -66,10 +64,7 @@ def _find(path: Path | None, download: bool, url: str) -> Path:
         if not path.is_file():
             raise InvalidData(f"{path}: there is no such file; {_REMEDY}")
         return path
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")) / "lidp"
-    data = os.environ.get("LIDP_DATA")
-    own = [Path(data), Path(data) / "purchase"] if data else []
-    folders = [*own, cache]
+    folders = [*own_folders("purchase"), cache()]
     names = ("dataset_purchase.tgz", "dataset_purchase", "dataset_purchase.csv", "purchase.npz")
     for folder in folders:
         for name in names:
@@ -77,15 +72,8 @@ def _find(path: Path | None, download: bool, url: str) -> Path:
                 return folder / name
     if not download:
         raise InvalidData(f"Purchase-100 is not in {', '.join(map(str, folders))}; {_REMEDY}")
-    try:
-        with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310  # the caller's own choice of site
-            content = response.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise InvalidData(f"{url}: cannot be fetched: {error}; {_REMEDY}") from None
-    cache.mkdir(parents=True, exist_ok=True)
-    draft = cache / f"dataset_purchase.tgz.{os.getpid()}"
-    draft.write_bytes(content)
-    return draft.replace(cache / names[0])
+    fetch(url, cache() / names[0], _REMEDY)
+    return cache() / names[0]
 
 
 def _read_table(path: Path) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,19 @@ Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
 
 
+class RowScore(ABC):
+    """A score of canaries that are rows of an array: of all of them at once, or of one."""
+
+    @abstractmethod
+    def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
+        """The scores of an array of canaries, a row each."""
+
+    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
+        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
+
+
 @dataclass(frozen=True)
-class GradientScore:
+class GradientScore(RowScore):
     """Minus the inner product of a gradient canary with the parameters' distance from the centre of pilot models.
 
     Descent moves against a gradient, so an inserted canary makes this large. What all models learn is in the centre and drops out.
@@ -25,33 +37,25 @@ class GradientScore:
 
     centred: bool = True
 
-    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
-        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
-
     def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
-        """The scores of an array of canaries, a row each."""
         found: Floats = -(canaries @ (theta - prepared["centre"] if self.centred else np.asarray(theta, np.float64)))
         return found
 
 
 @dataclass(frozen=True)
-class CoordinateScore:
+class CoordinateScore(RowScore):
     """The same for canaries along one coordinate."""
 
     centred: bool = True
 
-    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
-        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
-
     def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
-        """The scores of an array of canaries, a row each."""
         moved = theta - prepared["centre"] if self.centred else np.asarray(theta, np.float64)
         found: Floats = -canaries[:, 1] * moved[canaries[:, 0].astype(np.int64)]
         return found
 
 
 @dataclass(frozen=True)
-class LossScore:
+class LossScore(RowScore):
     """How much smaller the loss on an example is than under pilot models, in units of its spread among them.
 
     ``centred=False`` is the paper's score: minus the loss.
@@ -60,11 +64,7 @@ class LossScore:
     network: Network
     centred: bool = True
 
-    def __call__(self, theta: NDArray[np.floating], canary: NDArray[np.floating], prepared: Arrays) -> float:
-        return float(self.many(theta, np.asarray(canary)[None], prepared)[0])
-
     def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
-        """The scores of an array of canaries, a row each."""
         features = self.network.features
         losses = self.network.losses(theta, canaries[:, :features], canaries[:, features].astype(np.int64))
         if not self.centred:
