@@ -17,6 +17,7 @@ from typing import Any
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.interrupts import Interrupts
 from lidp.reproduce.catalogue import EXPERIMENTS
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
 from lidp.reproduce.kept_cells import KeptCells, source_digest
@@ -136,7 +137,7 @@ def _compute(
 ) -> list[Row]:
     """Rows of all cells, in the order of the cells."""
     start = time.monotonic()
-    with ProcessPoolExecutor(workers, initializer=_begin) as pool:
+    with Interrupts() as interrupts, ProcessPoolExecutor(workers, initializer=_begin) as pool:
         while True:
             done = [row for key in sorted(kept.rows) for row in kept.rows[key]]
             cells = experiment.cells(scale, done)
@@ -145,6 +146,8 @@ def _compute(
                 return [row for cell in cells for row in kept.rows[cell.key]]
             try:
                 for left in _run(experiment.name, missing, kept, pool):
+                    if interrupts.seen:
+                        raise KeyboardInterrupt  # it may have been swallowed: forking runs code whose errors Python ignores
                     if watch is not None:
                         watch(Progress(experiment.name, len(cells) - left, len(cells), time.monotonic() - start))
             except BaseException:
