@@ -19,14 +19,14 @@ from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.result import AuditResult, Verdict
+from lidp.training.presets import PRESETS
 
-PRESETS = "fmnist-linear, fmnist-mlp, purchase-mlp (the paper's) and purchases (built in)"
 HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.
 
 TARGET is a lidp.Target: path/file.py:object or package.module:object; or built in: {", ".join(BUILT_IN)}.
 
-The target dpsgd trains models by DP-SGD with the noise that the claim takes; --preset to --fault are for it:
-{PRESETS}.
+The target dpsgd trains models by DP-SGD with the noise that the claim takes; --preset to --fault are for it.
+Presets: {", ".join(PRESETS)}; the last needs no data.
 
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
 usage, 3 if the audit could not run, 130 if it was interrupted.

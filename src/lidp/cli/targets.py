@@ -20,8 +20,8 @@ from lidp.target import Target
 _DIMENSION = 1000
 
 
-def _gaussian(share: float) -> Callable[[Claim], Target]:
-    def make(claim: Claim) -> Target:
+def _gaussian(share: float) -> Callable[[str, Claim], Target]:
+    def make(_text: str, claim: Claim) -> Target:
         if not claim.epsilon or not claim.delta:
             raise InvalidArgument("the built-in Gaussian mechanism needs an epsilon and a delta above 0")
         mechanism = GaussianSum(share * sigma_for(claim.epsilon, claim.delta), _DIMENSION)
@@ -31,8 +31,8 @@ def _gaussian(share: float) -> Callable[[Claim], Target]:
     return make
 
 
-BUILT_IN: dict[str, Callable[[Claim], Target]] = {
-    NAME: lambda claim: training_target_of(NAME, claim),
+BUILT_IN: dict[str, Callable[[str, Claim], Target]] = {
+    NAME: training_target_of,
     "gaussian": _gaussian(1.0),
     "gaussian-half-noise": _gaussian(0.5),
 }
@@ -47,7 +47,7 @@ def load_target(text: str, claim: Claim) -> Target:
     """
     name = text.partition("?")[0]
     if name in BUILT_IN:
-        return training_target_of(text, claim) if name == NAME else BUILT_IN[name](claim)
+        return BUILT_IN[name](text, claim)
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
         raise InvalidArgument(
