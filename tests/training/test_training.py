@@ -1,5 +1,7 @@
 """DP-SGD as a target of audits: what it trains, what is planted, and that faults are found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from lidp import Claim, CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, Repl
 from lidp.data import synthetic_purchases
 from lidp.training import DPSGD, Canary, Kind, Network, Training, TrainingSet, training_target
 from tests.engine import same
+from tests.simulations import assert_covers
 
 DATA = synthetic_purchases(400, 200, features=120, classes=4)
 CLAIM = Claim(2.0, 1e-5)
@@ -164,3 +167,21 @@ def test_records_that_do_not_fit():
     wrong = records(Kind.GRADIENT).with_canaries(np.ones((2, 5)))
     with pytest.raises(InvalidArgument, match="gradient canaries have 5 numbers"):
         trainer().train(wrong, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+def test_false_alarms_at_a_tight_null(canary):
+    """One step on all records is a Gaussian mechanism, and a gradient of clip norm its worst case: the claim is exactly tight.
+
+    The whole way is tested: canaries, planting, training, pilots, scores, wager. With a tenth of the noise it does refute.
+    """
+    claim = Claim(1.0, 1e-3)
+    data = synthetic_purchases(20, 5, features=30, classes=2)
+    once = Training(epochs=1, batch_size=1000)  # more than there are: everyone is in the one batch
+    made = training_target(data, claim, training=once, canary=canary, canaries=4, pilots=4, measure_accuracy=False)
+    assert (made.trainer.rate, made.trainer.steps) == (1.0, 1)
+    options = {"claim": claim, "design": CoinFlip(4), "trials": 150}
+    alarms = sum(lidp.audit(made.target, seed=seed, **options).verdict is Verdict.REFUTED for seed in range(100))
+    assert_covers(alarms, 100, 0.05)
+    broken = replace(made.target, mechanism=replace(made.trainer, sigma=made.trainer.sigma / 10))
+    assert lidp.audit(broken, seed=0, **{**options, "trials": 1500}).verdict is Verdict.REFUTED
