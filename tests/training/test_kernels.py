@@ -9,7 +9,8 @@ from lidp.training import _kernels
 from lidp.training._noise import LANES, fill_noise
 from tests.training import brute_force
 
-NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2)]
+# Layers of few outputs go through loops in blocks of five and two, of many through matrix products; with a remainder and without.
+NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2), (9, 10), (4, 33, 6), (3, 40)]
 
 
 def words(trial=0):
@@ -52,7 +53,7 @@ def test_the_oracle_is_a_gradient(widths):
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
-@pytest.mark.parametrize("batch", [1, 2, 17])
+@pytest.mark.parametrize("batch", [1, 2, 16, 19])
 @pytest.mark.parametrize("clip", [0.0, 1e-3, 1.0, 1e3], ids=["off", "all clipped", "some clipped", "none clipped"])
 def test_a_batch_equals_explicit_per_example_gradients(widths, batch, clip):
     theta, x, y = some(widths, batch)
@@ -71,14 +72,14 @@ def test_large_inputs_do_not_overflow():
     np.testing.assert_allclose(found, brute_force.clipped_sum(theta, (5, 4, 3), x, y, 1.0), rtol=1e-3, atol=1e-5)
 
 
-def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0):  # fmt: skip  # noqa: E501
+def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
     theta, *_ = some(widths, 1)
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     places, signs = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     _kernels.train(
-        x, y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths), steps, rate, float(batch or len(y)), poisson,
+        x, np.float32(unit), y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths), steps, rate, float(batch or len(y)), poisson,
         np.float32(0.5), np.float32(clip), np.float32(noise), words(seed), lanes(seed),
     )  # fmt: skip
     return start, theta
@@ -101,6 +102,16 @@ def test_steps_on_all_records_with_every_kind_of_canary(widths):
         np.add.at(total, places, 0.3 * signs)
         theta -= 0.5 / 10 * total
     np.testing.assert_allclose(found, theta, rtol=1e-4, atol=1e-5)
+
+
+def test_features_kept_as_bytes_train_the_same_model():
+    widths = (12, 5)
+    values = np.random.default_rng(3).integers(0, 256, (30, 12), dtype=np.uint8)
+    y = np.random.default_rng(4).integers(0, 5, 30)
+    extras = (np.ones((2, 12), np.float32), np.array([1, 4]))
+    _, compact = run(widths, values, y, steps=4, clip=0.3, extras=extras, unit=1 / 255)
+    _, plain = run(widths, values * np.float32(1 / 255), y, steps=4, clip=0.3, extras=extras)
+    np.testing.assert_array_equal(compact, plain)
 
 
 def test_the_noise_of_a_step():

@@ -55,8 +55,11 @@ def tail_singular_vectors(x: NDArray[np.floating], count: int, scale: float) -> 
             f"the number of singular vectors must be 1 to {x.shape[1]}, the number of features, got {count}"
         )
     # Eigenvectors of the small matrix xᵀx, in ascending order: the same vectors at a fraction of the cost.
-    wide = np.asarray(x, dtype=np.float64)
-    _, vectors = np.linalg.eigh(wide.T @ wide)
+    square = np.zeros((x.shape[1], x.shape[1]))
+    for first in range(0, len(x), 4096):  # a part at a time: the whole in double precision may not fit
+        part = np.asarray(x[first : first + 4096], dtype=np.float64)
+        square += part.T @ part
+    _, vectors = np.linalg.eigh(square)
     found: Floats = scale * vectors[:, :count].T
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,25 @@ from lidp import checks
 from lidp.errors import InvalidData
 
 Singles = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features (float32, a row each) and labels (0 .. classes-1), for training and for testing.
+    """Features (a row each) and labels (0 .. classes-1), for training and for testing.
 
-    The arrays are read-only: trials share them.
+    Training features may be kept as bytes, of which a value v means ``v * unit``: a quarter of the memory to read at every step.
+    All others are float32. The arrays are read-only: trials share them.
     """
 
     name: str
-    x: Singles
+    x: Singles | Bytes
     y: Labels
     test_x: Singles
     test_y: Labels
     classes: int
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         checks.count(classes=self.classes)
@@ -37,7 +40,11 @@ class Dataset:
             raise InvalidData(
                 f"{self.name}: training examples have {self.x.shape[1]} features, test examples {self.test_x.shape[1]}"
             )
-        for name, kind in (("x", np.float32), ("y", np.int64), ("test_x", np.float32), ("test_y", np.int64)):
+        compact = self.x.dtype == np.uint8
+        if not compact and self.unit != 1:
+            raise InvalidData(f"{self.name}: a unit of {self.unit} is for features kept as bytes, got {self.x.dtype}")
+        stored = np.uint8 if compact else np.float32
+        for name, kind in (("x", stored), ("y", np.int64), ("test_x", np.float32), ("test_y", np.int64)):
             array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -61,7 +68,7 @@ class Dataset:
         records = checks.count(records=records)
         if records > len(self.x):
             raise InvalidData(f"{self.name} has {len(self.x):,} training examples, {records:,} were asked for")
-        return Dataset(self.name, self.x[:records], self.y[:records], self.test_x, self.test_y, self.classes)
+        return replace(self, x=self.x[:records], y=self.y[:records])
 
     def __len__(self) -> int:
         return len(self.y)

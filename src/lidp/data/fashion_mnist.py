@@ -47,8 +47,10 @@ def load_fashion_mnist(path: str | Path | None = None, *, download: bool = False
             raise InvalidData(f"{found}: not the content of Fashion-MNIST's {name}; {_REMEDY}")
         arrays.append(array)
     images, labels, test_images, test_labels = arrays
-    pixels = [(image.reshape(len(image), -1) / np.float32(255)).astype(np.float32) for image in (images, test_images)]
-    return Dataset("fashion-mnist", pixels[0], labels.astype(np.int64), pixels[1], test_labels.astype(np.int64), 10)
+    test_pixels = test_images.reshape(len(test_images), -1) * np.float32(1 / 255)
+    return Dataset(
+        "fashion-mnist", images.reshape(len(images), -1), labels, test_pixels, test_labels, classes=10, unit=1 / 255
+    )
 
 
 def _names(folder: Path, name: str) -> tuple[Path, Path]:

@@ -37,7 +37,7 @@ def load_purchases(path: str | Path | None = None, *, seed: int = 0, download: b
     if len(table) < TRAINING + TEST:
         raise InvalidData(f"{found}: {len(table):,} examples, at least {TRAINING + TEST:,} are needed")
     chosen = table[np.random.default_rng(seed).permutation(len(table))[: TRAINING + TEST]]
-    x, y = chosen[:, 1:].astype(np.float32), chosen[:, 0].astype(np.int64) - 1
+    x, y = chosen[:, 1:].astype(np.uint8), chosen[:, 0].astype(np.int64) - 1
     return Dataset("purchase-100", x[:TRAINING], y[:TRAINING], x[TRAINING:], y[TRAINING:], CLASSES)
 
 
@@ -55,7 +55,7 @@ def synthetic_purchases(
     typical = rng.random((classes, features)) < 0.1
     chances = np.where(typical, 0.2 + 0.6 * rng.random((classes, features)), 0.7 * common)
     y = rng.integers(0, classes, training + test)
-    x = (rng.random((training + test, features)) < chances[y]).astype(np.float32)
+    x = (rng.random((training + test, features)) < chances[y]).astype(np.uint8)
     return Dataset("synthetic-purchases", x[:training], y[:training], x[training:], y[training:], classes)
 
 

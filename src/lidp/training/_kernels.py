@@ -19,12 +19,85 @@ from lidp.training._noise import LANES, fill_noise
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_FEW = 32  # outputs up to which the loops below beat a general matrix product
+_CHUNK = 8192  # parameters disturbed at a time; a multiple of what fill_noise makes at once, and small enough to stay in cache
 
 
 @njit(cache=True)
 def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
     """A matrix in a flat vector."""
     return flat[start : start + rows * columns].reshape(rows, columns)
+
+
+@njit(cache=True, fastmath=True)
+def _inner_products(below, weights, out):  # pragma: no cover  # compiled
+    """``below @ weights.T``, two rows and five outputs at a time: what registers hold, so that each number loaded serves often."""
+    rows, inputs = below.shape
+    outputs = weights.shape[0]
+    if outputs > _FEW:
+        np.dot(below, weights.T, out)
+        return
+    blocks = outputs - outputs % 5
+    for i in range(0, rows, 2):
+        x, y = below[i], below[min(i + 1, rows - 1)]  # the last row twice, if they are odd
+        a, b = out[i], out[min(i + 1, rows - 1)]
+        for j in range(0, blocks, 5):
+            u, v, w, s, t = weights[j], weights[j + 1], weights[j + 2], weights[j + 3], weights[j + 4]
+            a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = _ZERO
+            for k in range(inputs):
+                p, q = x[k], y[k]
+                a0 += p * u[k]
+                a1 += p * v[k]
+                a2 += p * w[k]
+                a3 += p * s[k]
+                a4 += p * t[k]
+                b0 += q * u[k]
+                b1 += q * v[k]
+                b2 += q * w[k]
+                b3 += q * s[k]
+                b4 += q * t[k]
+            a[j], a[j + 1], a[j + 2], a[j + 3], a[j + 4] = a0, a1, a2, a3, a4
+            b[j], b[j + 1], b[j + 2], b[j + 3], b[j + 4] = b0, b1, b2, b3, b4
+        for j in range(blocks, outputs):
+            u = weights[j]
+            a0 = b0 = _ZERO
+            for k in range(inputs):
+                a0 += x[k] * u[k]
+                b0 += y[k] * u[k]
+            a[j], b[j] = a0, b0
+
+
+@njit(cache=True, fastmath=True)
+def _add_multiple(total, factor, row):  # pragma: no cover  # compiled
+    for k in range(total.shape[0]):
+        total[k] += factor * row[k]
+
+
+@njit(cache=True, fastmath=True)
+def _outer_products(signal, below, out):  # pragma: no cover  # compiled
+    """``signal.T @ below``, four rows and two outputs at a time."""
+    rows, inputs = below.shape
+    outputs = signal.shape[1]
+    if outputs > _FEW:
+        np.dot(signal.T, below, out)
+        return
+    out[:] = _ZERO
+    for i in range(0, rows - 3, 4):
+        x, y, z, w = below[i], below[i + 1], below[i + 2], below[i + 3]
+        s, t, u, v = signal[i], signal[i + 1], signal[i + 2], signal[i + 3]
+        for j in range(0, outputs - 1, 2):
+            a, b = out[j], out[j + 1]
+            a0, a1, a2, a3 = s[j], t[j], u[j], v[j]
+            b0, b1, b2, b3 = s[j + 1], t[j + 1], u[j + 1], v[j + 1]
+            for k in range(inputs):
+                p, q, r, o = x[k], y[k], z[k], w[k]
+                a[k] += a0 * p + a1 * q + a2 * r + a3 * o
+                b[k] += b0 * p + b1 * q + b2 * r + b3 * o
+    # what the blocks left: an odd output, up to three rows
+    blocks = rows - rows % 4
+    for i in range(rows):
+        for j in range(0 if i >= blocks else outputs - outputs % 2, outputs):
+            _add_multiple(out[j], signal[i, j], below[i])
 
 
 @njit(cache=True, fastmath=True)
@@ -42,7 +115,7 @@ def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  #
         inputs, outputs = widths[layer], widths[layer + 1]
         below = _layer(activations, here, b, inputs)
         above = _layer(activations, here + b * inputs, b, outputs)
-        np.dot(below, _layer(theta, weight, outputs, inputs).T, above)
+        _inner_products(below, _layer(theta, weight, outputs, inputs), above)
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
         for i in range(b):
             row = above[i]
@@ -112,10 +185,16 @@ def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  #
             for j in range(outputs):
                 row[j] *= norms[i]
                 bias[j] += row[j]
-        np.dot(signal.T, _layer(activations, here, b, inputs), _layer(gradient, weight, outputs, inputs))
+        _outer_products(signal, _layer(activations, here, b, inputs), _layer(gradient, weight, outputs, inputs))
         here += b * inputs
         there += b * outputs
         weight += (inputs + 1) * outputs
+
+
+@njit(cache=True, fastmath=True)
+def _scaled_copy(target, source, unit):  # pragma: no cover  # compiled
+    for j in range(target.shape[0]):
+        target[j] = np.float32(source[j]) * unit
 
 
 @njit(cache=True)
@@ -150,12 +229,12 @@ def shuffle(state, order):  # pragma: no cover  # compiled
 
 @njit(cache=True, nogil=True, fastmath=True)
 def train(
-    x, y, extra_x, extra_y, gradients, places, signs, theta, widths,
+    x, unit, y, extra_x, extra_y, gradients, places, signs, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """DP-SGD from ``theta``, in place.
 
-    The records are the rows of ``x`` and ``extra_x``, then one for each row of ``gradients`` and one for each of ``places``:
+    The records are the rows of ``x`` (times ``unit``) and ``extra_x``, then one for each row of ``gradients`` and one for each of ``places``:
     canaries that contribute a given gradient, or ``clip`` times a sign at a coordinate, instead of that of an example. Every
     record is in a batch with probability ``rate`` (or batches are cut from a shuffled order). A canary's gradient joins the
     data's, which was taken at the same parameters.
@@ -176,7 +255,7 @@ def train(
     activations = np.empty(room * wide, np.float32)
     signals = np.empty(room * deep, np.float32)
     gradient = np.zeros(theta.shape[0], np.float32)
-    disturbance = np.zeros(theta.shape[0], np.float32)
+    disturbance = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)
     used = size
     step_size = np.float32(learning_rate / batch_size)
@@ -197,10 +276,12 @@ def train(
             record = batch[i]
             if record < examples:
                 target = activations[taken * features : (taken + 1) * features]
-                source = x[record] if record < rows else extra_x[record - rows]
-                for j in range(features):
-                    target[j] = source[j]
-                labels[taken] = y[record] if record < rows else extra_y[record - rows]
+                if record < rows:
+                    _scaled_copy(target, x[record], unit)
+                    labels[taken] = y[record]
+                else:
+                    target[:] = extra_x[record - rows]
+                    labels[taken] = extra_y[record - rows]
                 taken += 1
         if taken:
             clipped_sum(theta, widths, labels[:taken], activations, signals, clip, gradient)
@@ -214,7 +295,10 @@ def train(
                 source = gradients[record]
                 for j in range(gradient.shape[0]):
                     gradient[j] += source[j]
-        if noise > 0:
-            fill_noise(noise_state, disturbance, noise)
-        for j in range(theta.shape[0]):
-            theta[j] -= step_size * (gradient[j] + disturbance[j])
+        for first in range(0, theta.shape[0], _CHUNK):
+            moved, along = theta[first : first + _CHUNK], gradient[first : first + _CHUNK]
+            beside = disturbance[: moved.shape[0]]
+            if noise > 0:
+                fill_noise(noise_state, beside, noise)
+            for j in range(moved.shape[0]):
+                moved[j] -= step_size * (along[j] + beside[j])

@@ -29,14 +29,16 @@ class Kind(StrEnum):
 class TrainingSet:
     """Examples, shared and never copied, and planted canaries, which are a trial's own.
 
+    The features of an example are its row of ``x`` times ``unit``; those of planted ones are as they are.
     If ``replaces``, canaries take the places of the last examples, so that their number is the same with and without; else they
     are added.
     """
 
-    x: Singles
+    x: Singles | NDArray[np.uint8]
     y: Ints
     kind: Kind
     replaces: bool = False
+    unit: float = 1.0
     planted: NDArray[np.floating] | None = None
 
     def with_canaries(self, canaries: NDArray[np.floating]) -> TrainingSet:

@@ -137,7 +137,7 @@ def training_target(
         trainer,
         drawn,
         score,
-        dataset=TrainingSet(data.x, data.y, kind, replaces),
+        dataset=TrainingSet(data.x, data.y, kind, replaces, data.unit),
         prepare=Pilots(replace(trainer, test=None), pilots, pool),
         name=name,
     )
