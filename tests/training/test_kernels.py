@@ -79,8 +79,9 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     places, signs = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     _kernels.train(
-        x, np.float32(unit), y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths), steps, rate, float(batch or len(y)), poisson,
-        np.float32(0.5), np.float32(clip), np.float32(noise), words(seed), lanes(seed),
+        x, np.float32(unit), y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths),
+        steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
+        words(seed), lanes(seed),
     )  # fmt: skip
     return start, theta
 

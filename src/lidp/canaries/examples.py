@@ -45,7 +45,7 @@ class ExamplePool:
         return np.column_stack([self.features[chosen], self.labels[chosen], chosen])
 
 
-def tail_singular_vectors(x: NDArray[np.floating], count: int, scale: float) -> Floats:
+def tail_singular_vectors(x: NDArray[np.floating] | NDArray[np.uint8], count: int, scale: float) -> Floats:
     """The right singular vectors of the ``count`` smallest singular values of x, times ``scale``, a row each.
 
     Directions in which the data hardly extend, so that a model has no other reason to look there (ClipBKD, Jagielski et al. 2020).

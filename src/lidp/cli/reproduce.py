@@ -12,7 +12,7 @@ from lidp.cli.watching import watching
 from lidp.errors import InvalidArgument
 from lidp.reproduce import EXPERIMENTS, Reproduction, reproduce
 
-HELP = """Compute an experiment of the paper anew: "list" shows their names, "all" runs all of them.
+HELP = """Compute an experiment of the paper anew: "list" shows their names, "all" runs all that have the scale.
 
 Each writes OUT/NAME/ with NAME.csv, NAME.png, NAME.svg and summary.json: the paper's number, ours, the tolerance.
 What is computed is kept: after an interrupt, the same command goes on where it stopped.
@@ -22,24 +22,34 @@ What is computed is kept: after an interrupt, the same command goes on where it 
 def command(
     names: Annotated[list[str], typer.Argument(help='Names of experiments, "all", or "list".', show_default=False)],
     scale: Annotated[
-        str, typer.Option(help="smoke (seconds, to see that it runs) or paper (the paper's sizes).")
+        str,
+        typer.Option(
+            help="smoke (seconds, to see that it runs), reduced (trained models, on less data) or paper (its sizes)."
+        ),
     ] = "smoke",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reproduction"),
     workers: Annotated[int, typer.Option(help="Processes to compute with.")] = 1,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Begin nothing more after so long; what is done is written.", show_default="no limit"),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> int:
     if [name.lower() for name in names] == ["list"]:
         for name, experiment in EXPERIMENTS.items():
             typer.echo(f"{name:24} {experiment.about}")
         return 0
-    chosen = list(EXPERIMENTS) if [name.lower() for name in names] == ["all"] else list(dict.fromkeys(names))
+    if [name.lower() for name in names] == ["all"]:
+        chosen = [name for name, experiment in EXPERIMENTS.items() if scale in experiment.scales] or list(EXPERIMENTS)
+    else:
+        chosen = list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in EXPERIMENTS]
     if unknown:
         raise InvalidArgument(f'there is no experiment {unknown[0]!r}; "lidp reproduce list" shows them')
     for name in chosen:
         try:
             with watching(quiet=quiet) as watch:
-                found = reproduce(name, scale=scale, out=out, workers=workers, watch=watch)
+                found = reproduce(name, scale=scale, out=out, workers=workers, minutes=minutes, watch=watch)
         except KeyboardInterrupt:
             typer.echo("lidp: interrupted; the same command goes on where it stopped", err=True)
             return 130
@@ -48,7 +58,8 @@ def command(
 
 
 def _told(found: Reproduction) -> str:
-    lines = [f"{found.experiment} ({found.scale}) -> {found.folder}"]
+    left = f", {found.left:,} cells left" if found.left else ""
+    lines = [f"{found.experiment} ({found.scale}{left}) -> {found.folder}"]
     for finding in found.findings:
         paper = "" if finding.paper is None else f", paper {finding.paper:g}"
         verdict = {True: "holds", False: "DIFFERS", None: "-"}[found.holds(finding)]

@@ -48,9 +48,8 @@ def load_fashion_mnist(path: str | Path | None = None, *, download: bool = False
         arrays.append(array)
     images, labels, test_images, test_labels = arrays
     test_pixels = test_images.reshape(len(test_images), -1) * np.float32(1 / 255)
-    return Dataset(
-        "fashion-mnist", images.reshape(len(images), -1), labels, test_pixels, test_labels, classes=10, unit=1 / 255
-    )
+    pixels, y, test_y = images.reshape(len(images), -1), labels.astype(np.int64), test_labels.astype(np.int64)
+    return Dataset("fashion-mnist", pixels, y, test_pixels, test_y, classes=10, unit=1 / 255)
 
 
 def _names(folder: Path, name: str) -> tuple[Path, Path]:

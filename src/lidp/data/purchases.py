@@ -38,7 +38,7 @@ def load_purchases(path: str | Path | None = None, *, seed: int = 0, download: b
         raise InvalidData(f"{found}: {len(table):,} examples, at least {TRAINING + TEST:,} are needed")
     chosen = table[np.random.default_rng(seed).permutation(len(table))[: TRAINING + TEST]]
     x, y = chosen[:, 1:].astype(np.uint8), chosen[:, 0].astype(np.int64) - 1
-    return Dataset("purchase-100", x[:TRAINING], y[:TRAINING], x[TRAINING:], y[TRAINING:], CLASSES)
+    return _split("purchase-100", x, y, TRAINING, CLASSES)
 
 
 def synthetic_purchases(
@@ -56,7 +56,11 @@ def synthetic_purchases(
     chances = np.where(typical, 0.2 + 0.6 * rng.random((classes, features)), 0.7 * common)
     y = rng.integers(0, classes, training + test)
     x = (rng.random((training + test, features)) < chances[y]).astype(np.uint8)
-    return Dataset("synthetic-purchases", x[:training], y[:training], x[training:], y[training:], classes)
+    return _split("synthetic-purchases", x, y, training, classes)
+
+
+def _split(name: str, x: NDArray[np.uint8], y: NDArray[np.int64], training: int, classes: int) -> Dataset:
+    return Dataset(name, x[:training], y[:training], x[training:].astype(np.float32), y[training:], classes)
 
 
 def _find(path: Path | None, download: bool, url: str) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.experiment import Cell, Finding, Row, Scale, Simulation
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.jeffreys import Jeffreys
@@ -29,7 +29,7 @@ INTERVALS: dict[str, TwoRates] = {
 }
 
 
-class BinomialIntervals(Experiment):
+class BinomialIntervals(Simulation):
     """Expected distances of both limits from p, computed from the binomial law itself."""
 
     name = "binomial-intervals"

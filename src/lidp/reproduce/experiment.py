@@ -1,4 +1,4 @@
-"""What an experiment is: cells to compute, a figure to draw of their rows, findings to compare with the paper."""
+"""What an experiment is: cells to compute, a table of their rows, a figure, findings to compare with the paper."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class Scale(StrEnum):
 
     SMOKE = "smoke"
     """Does everything run? Seconds; its numbers mean little."""
+    REDUCED = "reduced"
+    """Trained models only: fewer records and steps, so that a few hours on two cores show what the paper shows."""
     PAPER = "paper"
     """The paper's sizes and repetitions."""
 
@@ -82,17 +84,12 @@ class Finding:
         return all(known) if known else None
 
 
-class Experiment(ABC):
-    """One figure or table: its cells in stages, its table, its figure, its findings."""
+class Source(ABC):
+    """Where rows come from: cells in stages. Several experiments may share one."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    """what it shows, in one line"""
-
-    @property
-    def source(self) -> str:
-        """The experiment whose cells it uses: its own, unless two figures are drawn from the same simulation."""
-        return self.name
+    name: str
+    code: ClassVar[tuple[str, ...]]
+    """patterns of the files that its cells are computed with: cells of other code are not mixed with those of this"""
 
     @abstractmethod
     def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
@@ -101,6 +98,20 @@ class Experiment(ABC):
     @abstractmethod
     def run(self, cell: Cell) -> list[Row]:
         """Compute a cell."""
+
+
+class Experiment(ABC):
+    """One figure or table: made of the rows of its sources."""
+
+    name: str
+    about: str
+    """what it shows, in one line"""
+    scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.PAPER)
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[Source, ...]:
+        """Whose rows it is made of."""
 
     @abstractmethod
     def table(self, rows: Sequence[Row]) -> list[Row]:
@@ -113,3 +124,13 @@ class Experiment(ABC):
     @abstractmethod
     def figure(self, table: Sequence[Row]) -> Figure:
         """The picture of the table."""
+
+
+class Simulation(Source, Experiment):
+    """An experiment on simulated mechanisms that is its own source."""
+
+    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "stats/*.py")
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self,)

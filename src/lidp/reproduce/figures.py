@@ -36,15 +36,15 @@ def sweep_figure(table: Sequence[Row], axis: str, single: str) -> Figure:
             if len(rows) == 1 and axis != "trials":  # one canary, whatever K is
                 axes.axhline(rows[0]["epsilon_hat"], color=colour, label=label)
                 continue
-            _band(axes, rows, axis, label, colour, style)
+            band(axes, rows, axis, label, colour, style)
         axes.axhline(here[0]["exact_epsilon"], color="black", linestyle=":", label="exact ε")
         axes.axhline(nominal, color="black", linestyle=(0, (1, 4)), label="nominal ε (Rényi accounting)")
         axes.set_title(f"nominal ε = {nominal:g} (exact {here[0]['exact_epsilon']:.2f})")
-        _logarithmic(axes, [row[axis] for row in here], base=10 if axis == "dimension" else 2)
+        logarithmic(axes, [row[axis] for row in here], base=10 if axis == "dimension" else 2)
         axes.set_xlabel(_AXES[axis])
         axes.set_ylim(bottom=0)
     figure.axes[0].set_ylabel("lower bound ε̂")
-    _legend(figure)
+    legend(figure)
     return figure
 
 
@@ -65,13 +65,13 @@ def bias_variance_figure(table: Sequence[Row]) -> Figure:
                 for row in here
                 if row[column] != ""
             ]
-            _band(axes, rows, "canaries", label, colour, "-")
+            band(axes, rows, "canaries", label, colour, "-")
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_title(f"nominal ε = {nominal:g}")
-        _logarithmic(axes, [row["canaries"] for row in here], base=2)
+        logarithmic(axes, [row["canaries"] for row in here], base=2)
         axes.set_xlabel(_AXES["canaries"])
     figure.axes[0].set_ylabel("change of ε̂")
-    _legend(figure)
+    legend(figure)
     return figure
 
 
@@ -129,7 +129,7 @@ def models_figure(table: Sequence[Row], targets: Iterable[float]) -> Figure:
     ]
     for method, candidates, label, colour, style in shown:
         if (method, candidates) in keys:
-            _band(
+            band(
                 axes,
                 [r for r in table if (r["method"], r["candidates"]) == (method, candidates)],
                 "models",
@@ -168,7 +168,7 @@ def interval_figure(table: Sequence[Row]) -> Figure:
     return figure
 
 
-def _band(axes: Axes, rows: Sequence[Row], axis: str, label: str, colour: str, style: str) -> None:
+def band(axes: Axes, rows: Sequence[Row], axis: str, label: str, colour: str, style: str) -> None:
     """A line with a band of one standard error."""
     rows = sorted(rows, key=lambda row: row[axis])
     x = [row[axis] for row in rows]
@@ -178,11 +178,13 @@ def _band(axes: Axes, rows: Sequence[Row], axis: str, label: str, colour: str, s
     axes.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
-def _logarithmic(axes: Axes, values: Iterable[int], base: int) -> None:
+def logarithmic(axes: Axes, values: Sequence[int], base: int) -> None:
+    """A logarithmic axis just wide enough for the values."""
     axes.set_xscale("log", base=base)
     axes.set_xlim(min(values) / 1.15, max(values) * 1.15)
 
 
-def _legend(figure: Figure) -> None:
+def legend(figure: Figure) -> None:
+    """One legend below all panels, of the lines of the first."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Row, Scale
+from lidp.reproduce.experiment import Finding, Row, Scale, Source
 from lidp.reproduce.sweeps import Point, Sweep
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class GaussianBiasVariance(GaussianCanaries):
     about = "ΔBias(K) = ε̂(K, 1) - ε̂(1, 1) and ΔVar(K, ℓ) = ε̂(K, ℓ) - ε̂(K, 1)"
 
     @property
-    def source(self) -> str:
-        return GaussianCanaries.name
+    def sources(self) -> tuple[Source, ...]:
+        return (GaussianCanaries(),)
 
     def table(self, rows: Sequence[Row]) -> list[Row]:
         found: dict[tuple[float, str, int], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))

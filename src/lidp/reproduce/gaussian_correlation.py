@@ -17,7 +17,7 @@ import numpy as np
 from lidp.designs import LeaveOneOut
 from lidp.mechanisms.gaussian import draw_gaussian
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.experiment import Cell, Finding, Row, Scale, Simulation
 from lidp.stats.xbern import histogram_moments, tail_histogram
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SMALL = "dimension, n = 1,024, K = 32"
 """The axis d once more, at a size that the paper may have used, to show what is seen there: noise."""
 
 
-class GaussianCorrelation(Experiment):
+class GaussianCorrelation(Simulation):
     """Moments of "the score is beyond a threshold": at 1 for inserted canaries, at one σ for held-out ones."""
 
     name = "gaussian-correlation"

@@ -6,11 +6,12 @@ import errno
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import lidp
 from lidp.errors import InvalidArgument
-from lidp.reproduce.experiment import Cell, Row, Scale
+from lidp.reproduce.experiment import Cell, Row, Scale, Source
 
 _PATIENCE = 2.0  # seconds that the workers of a killed run may take to be gone
 
@@ -18,10 +19,11 @@ _PATIENCE = 2.0  # seconds that the workers of a killed run may take to be gone
 class KeptCells:
     """Finished cells in a file, a line each, in the order in which they were finished."""
 
-    def __init__(self, path: Path, experiment: str, scale: Scale) -> None:
+    def __init__(self, path: Path, source: Source, scale: Scale) -> None:
         self.path = path
         self.rows: dict[str, list[Row]] = {}
-        header = {"experiment": experiment, "scale": str(scale), "lidp": lidp.__version__, "source": source_digest()}
+        header = {"experiment": source.name, "scale": str(scale), "lidp": lidp.__version__}
+        header["source"] = source_digest([source])
         try:
             self.file = path.open("a+b")
         except OSError as error:
@@ -87,9 +89,9 @@ class KeptCells:
                 return
 
 
-def source_digest() -> str:
-    """A digest of the code that cells are computed with: cells of other code are not mixed with those of this."""
+def source_digest(sources: Sequence[Source]) -> str:
+    """A digest of the code that cells are computed with."""
     root = Path(lidp.__file__).parent
-    files = [root / "streams.py", root / "scores.py", root / "reproduce" / "setting.py"]
-    files += sorted(root.glob("mechanisms/*.py")) + sorted(root.glob("stats/*.py"))
+    patterns = dict.fromkeys(pattern for source in sources for pattern in source.code)
+    files = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]

@@ -14,7 +14,7 @@ import numpy as np
 from lidp.claim import Direction
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.experiment import Cell, Finding, Row, Scale, Simulation
 from lidp.reproduce.sweeps import SINGLE, Point
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
@@ -102,7 +102,7 @@ WAYS = {
 }
 
 
-class ModelsNeeded(Experiment):
+class ModelsNeeded(Simulation):
     """ε̂ against models trained, at nominal ε = 2 and with at most 64 canaries, and where it crosses the targets."""
 
     name = "models-needed"

@@ -18,8 +18,8 @@ from typing import Any
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.interrupts import Interrupts
-from lidp.reproduce.catalogue import EXPERIMENTS
-from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale
+from lidp.reproduce.catalogue import EXPERIMENTS, SOURCES
+from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
 from lidp.reproduce.kept_cells import KeptCells, source_digest
 from lidp.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
 
@@ -48,10 +48,12 @@ class Reproduction:
     scale: Scale
     folder: Path
     findings: tuple[Finding, ...]
+    left: int = 0
+    """cells that there was no time for"""
 
     def holds(self, finding: Finding) -> bool | None:
         """Whether a finding agrees with what was expected; None if nothing was, or if the scale is too small to judge."""
-        return finding.holds if self.scale is Scale.PAPER else None
+        return None if self.scale is Scale.SMOKE else finding.holds
 
     @property
     def summary(self) -> Row:
@@ -62,7 +64,8 @@ class Reproduction:
             "scale": str(self.scale),
             "command": f"lidp reproduce {self.experiment} --scale {self.scale}",
             "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
-            "source": source_digest(),
+            "source": source_digest(EXPERIMENTS[self.experiment].sources),
+            "cells_left": self.left,
             "findings": [{**asdict(finding), "holds": self.holds(finding)} for finding in self.findings],
         }
 
@@ -73,39 +76,51 @@ def reproduce(
     scale: Scale | str = Scale.SMOKE,
     out: str | Path = "reproduction",
     workers: int = 1,
+    minutes: float | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> Reproduction:
     """Run an experiment and write ``OUT/NAME/``: NAME.csv, NAME.png, NAME.svg and summary.json.
 
     Finished cells are kept in ``cells.jsonl`` there; the same call after an interrupt goes on where it stopped. The result does
-    not depend on the number of workers.
+    not depend on the number of workers. After ``minutes``, if given, no cell is begun any more, and what is written is of those
+    that are done; the same call later adds to them.
     """
     experiment = find(name)
     try:
         scale = Scale(scale)
     except ValueError:
-        raise InvalidArgument(f"scale must be smoke or paper, got {scale!r}") from None
+        raise InvalidArgument(f"scale must be one of {', '.join(Scale)}, got {scale!r}") from None
+    if scale not in experiment.scales:
+        raise InvalidArgument(f"{name} has no scale {scale}; it has {' and '.join(experiment.scales)}")
     workers = checks.count(workers=workers)
+    end = None if minutes is None else time.monotonic() + 60 * checks.positive(minutes=minutes)
     _need_matplotlib()
-    source = find(experiment.source)
     folder = _folder(Path(out) / experiment.name)
-    kept = KeptCells(_folder(Path(out) / source.name) / _CELLS, source.name, scale)
-    try:
-        rows = _compute(source, scale, kept, workers, watch)
-    except BrokenProcessPool:
-        raise AuditFailed(
-            "a worker process died (out of memory?); what is finished is kept: run the same command again"
-        ) from None
-    finally:
-        kept.close()
+    rows, left = [], 0
+    for source in experiment.sources:
+        kept = KeptCells(_folder(Path(out) / source.name) / _CELLS, source, scale)
+        try:
+            found, without = _compute(source, scale, kept, workers, end, watch)
+        except BrokenProcessPool:
+            raise AuditFailed(
+                "a worker process died (out of memory?); what is finished is kept: run the same command again"
+            ) from None
+        finally:
+            kept.close()
+        rows += found
+        left += without
     table = experiment.table(rows)
+    if not table:
+        raise AuditFailed(
+            f"the time was too short for anything to say; {left:,} cells are left: run the same command again"
+        )
     findings = tuple(experiment.findings(table))
     _write_table(folder / f"{experiment.name}.csv", table)
     _draw(experiment, table, folder)
-    found = Reproduction(experiment.name, scale, folder, findings)
-    text = json.dumps(found.summary, indent=2, ensure_ascii=False, allow_nan=False)
+    result = Reproduction(experiment.name, scale, folder, findings, left)
+    text = json.dumps(result.summary, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    return found
+    return result
 
 
 def find(name: str) -> Experiment:
@@ -133,23 +148,28 @@ def _folder(path: Path) -> Path:
 
 
 def _compute(
-    experiment: Experiment, scale: Scale, kept: KeptCells, workers: int, watch: Callable[[Progress], None] | None
-) -> list[Row]:
-    """Rows of all cells, in the order of the cells."""
+    source: Source,
+    scale: Scale,
+    kept: KeptCells,
+    workers: int,
+    end: float | None,
+    watch: Callable[[Progress], None] | None,
+) -> tuple[list[Row], int]:
+    """Rows of all cells, in the order of the cells, and how many cells there was no time for."""
     start = time.monotonic()
     with Interrupts() as interrupts, ProcessPoolExecutor(workers, initializer=_begin) as pool:
         while True:
             done = [row for key in sorted(kept.rows) for row in kept.rows[key]]
-            cells = experiment.cells(scale, done)
+            cells = source.cells(scale, done)
             missing = [cell for cell in cells if cell.key not in kept.rows]
-            if not missing:
-                return [row for cell in cells for row in kept.rows[cell.key]]
+            if not missing or (end is not None and time.monotonic() > end):
+                return [row for cell in cells if cell.key in kept.rows for row in kept.rows[cell.key]], len(missing)
             try:
-                for left in _run(experiment.name, missing, kept, pool):
+                for left in _run(source.name, missing, kept, pool, workers, end):
                     if interrupts.seen:
                         raise KeyboardInterrupt  # it may have been swallowed: forking runs code whose errors Python ignores
                     if watch is not None:
-                        watch(Progress(experiment.name, len(cells) - left, len(cells), time.monotonic() - start))
+                        watch(Progress(source.name, len(cells) - left, len(cells), time.monotonic() - start))
             except BaseException:
                 for process in list((pool._processes or {}).values()):  # what is half done is done again
                     process.kill()
@@ -157,13 +177,21 @@ def _compute(
                 raise
 
 
-def _run(name: str, cells: Sequence[Cell], kept: KeptCells, pool: ProcessPoolExecutor) -> Iterator[int]:
-    """Compute these cells; yields how many are left."""
-    running: dict[Future[list[Row]], Cell] = {pool.submit(_run_cell, name, cell): cell for cell in cells}
-    while running:
-        yield len(running)
+def _run(
+    name: str, cells: Sequence[Cell], kept: KeptCells, pool: ProcessPoolExecutor, workers: int, end: float | None
+) -> Iterator[int]:
+    """Compute these cells as long as there is time; yields how many are left."""
+    waiting = list(reversed(cells))
+    running: dict[Future[list[Row]], Cell] = {}
+    while running or waiting:
+        while waiting and len(running) < 2 * workers:  # none of them idle, and few begun when time is up
+            cell = waiting.pop()
+            running[pool.submit(_run_cell, name, cell)] = cell
+        yield len(running) + len(waiting)
         for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
             kept.add(running.pop(future), future.result())
+        if end is not None and time.monotonic() > end:
+            waiting = []
 
 
 def _begin() -> None:
@@ -173,7 +201,7 @@ def _begin() -> None:
 
 
 def _run_cell(name: str, cell: Cell) -> list[Row]:
-    return find(name).run(cell)
+    return SOURCES[name].run(cell)
 
 
 def _write_table(path: Path, table: Sequence[Row]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.mechanisms.gaussian import GaussianDraws, draw_gaussian
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Experiment, Row, Scale
+from lidp.reproduce.experiment import Cell, Row, Scale, Simulation
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.lifted_betting import LiftedBetting
@@ -38,7 +38,7 @@ class Point:
         return draw_gaussian(design, trials=self.trials, dimension=self.dimension, seed=seed, threads=1)
 
 
-class Sweep(Experiment):
+class Sweep(Simulation):
     """ε̂ of every method at several points, thresholds tuned beforehand on trials of their own."""
 
     axis: ClassVar[str]

@@ -20,7 +20,9 @@ from lidp.training._noise import LANES, fill_noise
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 _FEW = 32  # outputs up to which the loops below beat a general matrix product
-_CHUNK = 8192  # parameters disturbed at a time; a multiple of what fill_noise makes at once, and small enough to stay in cache
+_CHUNK = (
+    8192  # parameters disturbed at a time; a multiple of what fill_noise makes at once, and small enough to stay in cache
+)
 
 
 @njit(cache=True)
@@ -234,10 +236,10 @@ def train(
 ):  # fmt: skip  # pragma: no cover  # compiled
     """DP-SGD from ``theta``, in place.
 
-    The records are the rows of ``x`` (times ``unit``) and ``extra_x``, then one for each row of ``gradients`` and one for each of ``places``:
-    canaries that contribute a given gradient, or ``clip`` times a sign at a coordinate, instead of that of an example. Every
-    record is in a batch with probability ``rate`` (or batches are cut from a shuffled order). A canary's gradient joins the
-    data's, which was taken at the same parameters.
+    The records are the rows of ``x`` (times ``unit``) and ``extra_x``, then one for each row of ``gradients`` and one for each
+    of ``places``: canaries that contribute a given gradient, or ``clip`` times a sign at a coordinate, instead of that of an
+    example. Every record is in a batch with probability ``rate`` (or batches are cut from a shuffled order). A canary's gradient
+    joins the data's, which was taken at the same parameters.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras

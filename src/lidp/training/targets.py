@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lidp import checks
-from lidp.canaries.coordinates import DiracGradients
+from lidp.canaries.coordinates import DiracGradients, quiet_coordinates
 from lidp.canaries.examples import ExamplePool, blank, mislabelled, tail_singular_vectors
 from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim, Neighbours
@@ -23,6 +23,8 @@ from lidp.training.records import Kind, TrainingSet
 from lidp.training.scores import CoordinateScore, GradientScore, LossScore
 from lidp.training.trainer import DPSGD, Sampling
 
+_QUIET = 0.25  # the share of features whose weights carry gradients along one coordinate
+
 
 class Canary(StrEnum):
     """What to plant."""
@@ -30,7 +32,7 @@ class Canary(StrEnum):
     RANDOM_GRADIENT = "random-gradient"
     """a gradient of clip norm in a uniformly random direction"""
     DIRAC_GRADIENT = "dirac-gradient"
-    """a gradient of clip norm along a random coordinate"""
+    """a gradient of clip norm along a random coordinate, one of those that the data move least"""
     TAIL_EXAMPLE = "tail-example"
     """a tail singular vector of the data under the label that models find hardest (the paper's data poisoning)"""
     MISLABELLED = "mislabelled"
@@ -166,7 +168,8 @@ def _canaries(
     if canary is Canary.RANDOM_GRADIENT:
         return Kind.GRADIENT, UniformSphere(network.size, training.clip_norm), GradientScore(centred), None
     if canary is Canary.DIRAC_GRADIENT:
-        return Kind.COORDINATE, DiracGradients(network.size), CoordinateScore(centred), None
+        places = quiet_coordinates(data.x, network.widths[1], _QUIET)
+        return Kind.COORDINATE, DiracGradients(network.size, places), CoordinateScore(centred), None
     if canary is Canary.TAIL_EXAMPLE:
         features = data.x.shape[1]
         pool = ExamplePool(tail_singular_vectors(data.x, tail or max(1, features // 3), checks.positive(scale=scale)))

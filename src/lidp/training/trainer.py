@@ -90,8 +90,8 @@ class DPSGD:
         lanes = noise.integers(0, 2**32, (4, _kernels.LANES), dtype=np.uint32)
         clip = np.float32(self.clip_norm)
         _kernels.train(
-            records.x, np.float32(records.unit), records.y, *records.examples, records.gradients(self.network.size), *records.coordinates,
-            theta, np.array(self.network.widths),
+            records.x, np.float32(records.unit), records.y, *records.examples,
+            records.gradients(self.network.size), *records.coordinates, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
         )  # fmt: skip

@@ -1,0 +1,229 @@
+"""Trained models as cells: the paper's data sets and models at every scale, and the scores of canaries on them, packed.
+
+Training is the expensive part and is kept; statistics are computed from the kept scores and cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.claim import Claim
+from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.reproduce import setting
+from lidp.reproduce.experiment import Cell, Experiment, Row, Scale, Source
+from lidp.scores import Scores
+from lidp.streams import Purpose, stream
+from lidp.target import with_canaries
+from lidp.trials.trial import TrialSetup, lay_out
+
+SCORES = ("centred", "raw")
+"""Relative to pilot models, or the paper's plain inner product or loss."""
+STEPS = ("tune", "measure", "flip")
+"""Leave-one-out trials to tune thresholds on, others to take bounds on, and coin-flip trials."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Data, model and training of one pair of the paper at one scale. Zero records are all of them."""
+
+    preset: str
+    records: int
+    epochs: float
+    learning_rate: float
+    pilots: int
+    tested: int
+    """test examples that the accuracy is measured on"""
+    classes: int = 0
+    """of synthetic purchases; 0 for real data"""
+    accountant: str = "rdp"
+    """as in the paper"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A data set and a model of the paper's Section 6, and how much of it a scale computes."""
+
+    name: str
+    schedules: dict[Scale, Schedule]
+    trials: dict[Scale, tuple[int, ...]]
+    """the numbers of trials n; the largest is trained, smaller ones are parts of it"""
+
+
+_SMOKE = (4, 8)
+_PAPER = (125, 250, 500, 1000)
+FMNIST_LINEAR = Pair(
+    "fmnist-linear",
+    {
+        Scale.SMOKE: Schedule("fmnist-linear", 200, 2, 0.5, 2, 200),
+        Scale.REDUCED: Schedule("fmnist-linear", 1_000, 20, 0.5, 32, 1_000),
+        Scale.PAPER: Schedule("fmnist-linear", 0, 30, 0.02, 100, 10_000),
+    },
+    {Scale.SMOKE: _SMOKE, Scale.REDUCED: _PAPER, Scale.PAPER: _PAPER},
+)
+FMNIST_MLP = Pair(
+    "fmnist-mlp",
+    {
+        Scale.SMOKE: Schedule("fmnist-mlp", 200, 1, 0.5, 2, 200),
+        Scale.REDUCED: Schedule("fmnist-mlp", 1_000, 5, 0.5, 32, 500),
+        Scale.PAPER: Schedule("fmnist-mlp", 0, 30, 0.01, 100, 10_000),
+    },
+    {Scale.SMOKE: _SMOKE, Scale.REDUCED: (50, 100, 200, 400), Scale.PAPER: _PAPER},
+)
+PURCHASES_MLP = Pair(
+    "purchases-mlp",
+    {
+        Scale.SMOKE: Schedule("purchase-mlp", 200, 1, 0.2, 2, 200, classes=10),
+        Scale.REDUCED: Schedule("purchase-mlp", 1_000, 5, 0.2, 32, 500, classes=10),
+        Scale.PAPER: Schedule("purchase-mlp", 0, 100, 0.05, 100, 5_000),
+    },
+    {Scale.SMOKE: _SMOKE, Scale.REDUCED: (50, 100, 200, 400), Scale.PAPER: _PAPER},
+)
+CANARIES = ("tail-example", "random-gradient")
+"""The paper's two: data poisoning and random gradients."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Models of one kind: what is trained, at which ε, with how many canaries of which kind, for which step."""
+
+    pair: str
+    schedule: Schedule
+    canary: str
+    nominal: float
+    canaries: int
+    step: str
+    seed: int = 0
+
+    @property
+    def design(self) -> Design:
+        """Who is inserted."""
+        return CoinFlip(self.canaries) if self.step == "flip" else LeaveOneOut(self.canaries, self.canaries)
+
+    def cells(self, trials: int, together: int) -> list[Cell]:
+        """The cells of so many trials, so many in each."""
+        settings = asdict(self)
+        return [
+            Cell(settings | {"first": first, "trials": min(together, trials - first)})
+            for first in range(0, trials, together)
+        ]
+
+    @classmethod
+    def of(cls, settings: Row) -> Run:
+        """The run that a cell belongs to."""
+        given = {name: value for name, value in settings.items() if name not in ("first", "trials")}
+        return cls(**given | {"schedule": Schedule(**given["schedule"])})
+
+
+class TrainedModels(Source, Experiment):
+    """An experiment on trained models that is its own source."""
+
+    code = (
+        "streams.py", "designs.py", "trials/trial.py", "mechanisms/_random.py", "canaries/*.py", "data/*.py", "training/*.py",
+        "reproduce/training_runs.py",
+    )  # fmt: skip
+    scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self,)
+
+    def run(self, cell: Cell) -> list[Row]:
+        return train_cell(cell)
+
+
+def train_cell(cell: Cell) -> list[Row]:
+    """Train the models of a cell and score its canaries in both ways."""
+    run = Run.of(cell.settings)
+    target, scores, prepared = _ready(replace(run, step=""))
+    setup = TrialSetup(target.target, run.design, _seed_of(run), prepared)
+    found: dict[str, list[NDArray[np.floating]]] = {}
+    accuracies = []
+    for index in range(cell.settings["first"], cell.settings["first"] + cell.settings["trials"]):
+        coins, arms = lay_out(setup, index)
+        if coins is not None:
+            found.setdefault("coins", []).append(coins)
+        for arm in arms:
+            noise = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.NOISE)
+            output = target.trainer(with_canaries(target.target.dataset, arm.inserted), noise)
+            accuracies.append(output.metadata["accuracy"])
+            for name, score in scores.items():
+                found.setdefault(f"{name} {arm.name}", []).append(score.many(output.value, arm.tested, prepared))
+    arrays = {name: _packed(np.array(values)) for name, values in found.items()}
+    return [cell.settings | {"arrays": arrays, "accuracy": float(np.mean(accuracies)), "sigma": target.calibration.sigma}]
+
+
+def scores_of(rows: Sequence[Row], score: str) -> Scores:
+    """The scores of all trials in some rows of one run."""
+    rows = sorted(rows, key=lambda row: row["first"])
+    design = Run.of({field.name: rows[0][field.name] for field in fields(Run)}).design
+
+    def stacked(name: str) -> NDArray[np.float64]:
+        return np.concatenate([_unpacked(row["arrays"][name], row["trials"]) for row in rows])
+
+    if isinstance(design, CoinFlip):
+        return Scores(scores=stacked(f"{score} scores"), coins=stacked("coins"))
+    return Scores(inserted=stacked(f"{score} inserted"), held_out=stacked(f"{score} held_out"))
+
+
+@functools.lru_cache(maxsize=2)
+def _data(preset: str, classes: int, records: int, tested: int) -> Any:
+    from lidp.data import synthetic_purchases
+    from lidp.training import find_preset
+
+    data = synthetic_purchases(classes=classes) if classes else find_preset(preset).load(None)
+    data = data.first(records) if records else data
+    return replace(data, test_x=data.test_x[:tested], test_y=data.test_y[:tested])
+
+
+@functools.lru_cache(maxsize=2)
+def _ready(run: Run) -> tuple[Any, dict[str, Any], Any]:
+    """The target of a run, its two scores and its pilot models: the same for all steps."""
+    from lidp.training import Accountant, Training, find_preset, training_target
+
+    schedule, preset = run.schedule, find_preset(run.schedule.preset)
+    data = _data(schedule.preset, schedule.classes, schedule.records, schedule.tested)
+    target = training_target(
+        data,
+        Claim(epsilon=run.nominal, delta=setting.DELTA),
+        training=Training(
+            hidden=preset.hidden,
+            epochs=schedule.epochs,
+            batch_size=preset.batch_size,
+            learning_rate=schedule.learning_rate,
+            clip_norm=preset.clip_norm,
+            accountant=Accountant(schedule.accountant),
+        ),
+        canary=run.canary,
+        canaries=run.canaries,
+        pilots=schedule.pilots,
+        tail=preset.tail,
+        scale=preset.scale,
+    )
+    scores = {name: replace(target.target.score, centred=name == "centred") for name in SCORES}
+    assert target.target.prepare is not None  # noqa: S101  # for the type checker: training targets have pilots
+    # One thread: cells run side by side.
+    pilots = replace(target.target.prepare, threads=1)
+    prepared = pilots(target.target.dataset, stream(_seed_of(run), trial=0, purpose=Purpose.PREPARATION)).arrays
+    return target, scores, prepared
+
+
+def _seed_of(run: Run) -> int:
+    text = json.dumps(asdict(run), sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _packed(array: NDArray[np.floating]) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
+
+
+def _unpacked(text: str, rows: int) -> NDArray[np.float64]:
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(rows, -1).astype(np.float64)
