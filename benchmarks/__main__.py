@@ -1,10 +1,16 @@
-"""``python -m benchmarks [speed] [overhead] [simulation] [strength]``: all of them, or the named ones."""
+"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training]``: all of them, or the named ones."""
 
 import sys
 
-from benchmarks import overhead, simulation, speed, strength
+from benchmarks import overhead, simulation, speed, strength, training
 
-PARTS = {"speed": speed.main, "overhead": overhead.main, "simulation": simulation.main, "strength": strength.main}
+PARTS = {
+    "speed": speed.main,
+    "overhead": overhead.main,
+    "simulation": simulation.main,
+    "strength": strength.main,
+    "training": training.main,
+}
 
 if __name__ == "__main__":
     names = sys.argv[1:] or list(PARTS)

@@ -59,7 +59,7 @@ class Dataset:
             raise InvalidData(
                 f"{self.name}: {part} labels must be 0 to {self.classes - 1}, got {labels.min()} to {labels.max()}"
             )
-        if not np.isfinite(features).all():
+        if not np.issubdtype(features.dtype, np.integer) and not np.isfinite(features).all():
             place = np.argwhere(~np.isfinite(features))[0]
             raise InvalidData(f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number")
 

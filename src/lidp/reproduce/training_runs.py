@@ -50,16 +50,12 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Pair:
-    """A data set and a model of the paper's Section 6, and how much of it a scale computes."""
+    """A data set and a model of the paper's Section 6."""
 
     name: str
     schedules: dict[Scale, Schedule]
-    trials: dict[Scale, tuple[int, ...]]
-    """the numbers of trials n; the largest is trained, smaller ones are parts of it"""
 
 
-_SMOKE = (4, 8)
-_PAPER = (125, 250, 500, 1000)
 FMNIST_LINEAR = Pair(
     "fmnist-linear",
     {
@@ -67,7 +63,6 @@ FMNIST_LINEAR = Pair(
         Scale.REDUCED: Schedule("fmnist-linear", 1_000, 20, 0.5, 32, 1_000),
         Scale.PAPER: Schedule("fmnist-linear", 0, 30, 0.02, 100, 10_000),
     },
-    {Scale.SMOKE: _SMOKE, Scale.REDUCED: _PAPER, Scale.PAPER: _PAPER},
 )
 FMNIST_MLP = Pair(
     "fmnist-mlp",
@@ -76,7 +71,6 @@ FMNIST_MLP = Pair(
         Scale.REDUCED: Schedule("fmnist-mlp", 1_000, 5, 0.5, 32, 500),
         Scale.PAPER: Schedule("fmnist-mlp", 0, 30, 0.01, 100, 10_000),
     },
-    {Scale.SMOKE: _SMOKE, Scale.REDUCED: (50, 100, 200, 400), Scale.PAPER: _PAPER},
 )
 PURCHASES_MLP = Pair(
     "purchases-mlp",
@@ -85,7 +79,6 @@ PURCHASES_MLP = Pair(
         Scale.REDUCED: Schedule("purchase-mlp", 1_000, 5, 0.2, 32, 500, classes=10),
         Scale.PAPER: Schedule("purchase-mlp", 0, 100, 0.05, 100, 5_000),
     },
-    {Scale.SMOKE: _SMOKE, Scale.REDUCED: (50, 100, 200, 400), Scale.PAPER: _PAPER},
 )
 CANARIES = ("tail-example", "random-gradient")
 """The paper's two: data poisoning and random gradients."""
