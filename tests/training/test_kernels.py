@@ -35,7 +35,8 @@ def compiled_sum(theta, widths, x, y, clip):
     activations[: x.size] = x.ravel()
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
-    _kernels.clipped_sum(theta, np.array(widths), y, activations, signals, np.float32(clip), gradient)
+    squares = np.square(x).sum(axis=1)
+    _kernels.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
     return gradient
 
 

@@ -32,6 +32,14 @@ def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
 
 
 @njit(cache=True, fastmath=True)
+def _square(row):  # pragma: no cover  # compiled
+    total = _ZERO
+    for j in range(row.shape[0]):
+        total += row[j] * row[j]
+    return total
+
+
+@njit(cache=True, fastmath=True)
 def _inner_products(below, weights, out):  # pragma: no cover  # compiled
     """``below @ weights.T``, two rows and five outputs at a time: what registers hold, so that each number loaded serves often."""
     rows, inputs = below.shape
@@ -103,10 +111,10 @@ def _outer_products(signal, below, out):  # pragma: no cover  # compiled
 
 
 @njit(cache=True, fastmath=True)
-def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  # pragma: no cover  # compiled
+def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
     """The sum over a batch of per-example gradients of the cross-entropy, each scaled to norm at most ``clip``.
 
-    ``activations[: b * widths[0]]`` holds the b examples; the rest of it, and ``signals``, are room for the layers. Fills
+    ``activations[: b * widths[0]]`` holds the b examples, ``squares`` the squares of their norms; the rest of it, and ``signals``, are room for the layers. Fills
     ``gradient``. A clip norm of 0 means no clipping.
     """
     b = labels.shape[0]
@@ -157,14 +165,8 @@ def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  #
         below = _layer(activations, here, b, inputs)
         signal = _layer(signals, there, b, outputs)
         for i in range(b):
-            row, out = below[i], signal[i]
-            square = _ONE
-            for j in range(inputs):
-                square += row[j] * row[j]
-            size = _ZERO
-            for j in range(outputs):
-                size += out[j] * out[j]
-            norms[i] += square * size
+            square = squares[i] if layer == 0 else _square(below[i])
+            norms[i] += (square + _ONE) * _square(signal[i])
         if layer > 0:
             there -= b * inputs
             earlier = _layer(signals, there, b, inputs)
@@ -193,10 +195,31 @@ def clipped_sum(theta, widths, labels, activations, signals, clip, gradient):  #
         weight += (inputs + 1) * outputs
 
 
+@njit(cache=True)
+def _touch(x, batch):  # pragma: no cover  # compiled
+    """Look at every cache line of the rows of a batch: memory answers many requests in the time that it takes for one.
+
+    The sum has no meaning; it is returned so that the compiler must compute it.
+    """
+    line = 64 // x.itemsize
+    total = 0.0
+    for i in range(batch.shape[0]):
+        if batch[i] < x.shape[0]:
+            row = x[batch[i]]
+            for j in range(0, x.shape[1], line):
+                total += row[j]
+    return total
+
+
 @njit(cache=True, fastmath=True)
 def _scaled_copy(target, source, unit):  # pragma: no cover  # compiled
+    """Copy a row; returns the square of its norm."""
+    square = _ZERO
     for j in range(target.shape[0]):
-        target[j] = np.float32(source[j]) * unit
+        value = np.float32(source[j]) * unit
+        square += value * value
+        target[j] = value
+    return square
 
 
 @njit(cache=True)
@@ -254,6 +277,7 @@ def train(
     room = min(room, size)
     batch = np.empty(room, np.int64)
     labels = np.empty(room, np.int64)
+    squares = np.empty(room, np.float32)
     activations = np.empty(room * wide, np.float32)
     signals = np.empty(room * deep, np.float32)
     gradient = np.zeros(theta.shape[0], np.float32)
@@ -261,6 +285,7 @@ def train(
     order = np.arange(0 if poisson else size)
     used = size
     step_size = np.float32(learning_rate / batch_size)
+    seen = 0.0
     for _ in range(steps):
         if poisson:
             count = poisson_batch(sampling, rate, size, batch)
@@ -273,20 +298,21 @@ def train(
             count = min(np.int64(batch_size), size - used)
             batch[:count] = order[used : used + count]
             used += count
+        seen += _touch(x, batch[:count])
         taken = 0
         for i in range(count):
             record = batch[i]
             if record < examples:
                 target = activations[taken * features : (taken + 1) * features]
                 if record < rows:
-                    _scaled_copy(target, x[record], unit)
+                    squares[taken] = _scaled_copy(target, x[record], unit)
                     labels[taken] = y[record]
                 else:
-                    target[:] = extra_x[record - rows]
+                    squares[taken] = _scaled_copy(target, extra_x[record - rows], _ONE)
                     labels[taken] = extra_y[record - rows]
                 taken += 1
         if taken:
-            clipped_sum(theta, widths, labels[:taken], activations, signals, clip, gradient)
+            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient)
         else:
             gradient[:] = _ZERO
         for i in range(count):
@@ -304,3 +330,4 @@ def train(
                 fill_noise(noise_state, beside, noise)
             for j in range(moved.shape[0]):
                 moved[j] -= step_size * (along[j] + beside[j])
+    return seen

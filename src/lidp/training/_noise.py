@@ -65,6 +65,16 @@ def _log_of_mantissa(x):  # pragma: no cover  # compiled
     return x + (y * x - _HALF) * x * x
 
 
+@njit(cache=True, fastmath=True, inline="always")
+def _pair(radius, word):  # pragma: no cover  # compiled
+    """Two normals from a radius and a random angle."""
+    angle = np.float32(np.int32(word) >> np.int32(8)) * _STEP
+    along, across = radius * _cosine(angle), radius * _sine(angle)
+    one = along if word & np.uint32(1) else across
+    other = across if word & np.uint32(1) else along
+    return (one if word & np.uint32(2) else -one), (other if word & np.uint32(4) else -other)
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def fill_noise(state, out, scale):  # pragma: no cover  # compiled
     """Normals of standard deviation ``scale``. ``state`` is (4, LANES) words of 32 bits, changed in place."""
@@ -94,12 +104,8 @@ def fill_noise(state, out, scale):  # pragma: no cover  # compiled
         pairs = min(_BLOCK, (out.shape[0] - place + 1) // 2)
         left = out[place : place + pairs]
         right = out[place + pairs : min(place + 2 * pairs, out.shape[0])]
-        for i in range(left.shape[0]):
-            angle = np.float32(np.int32(second[i]) >> np.int32(8)) * _STEP
-            part = _cosine(angle) if second[i] & np.uint32(1) else _sine(angle)
-            left[i] = radius[i] * (part if second[i] & np.uint32(2) else -part)
         for i in range(right.shape[0]):
-            angle = np.float32(np.int32(second[i]) >> np.int32(8)) * _STEP
-            part = _sine(angle) if second[i] & np.uint32(1) else _cosine(angle)
-            right[i] = radius[i] * (part if second[i] & np.uint32(4) else -part)
+            left[i], right[i] = _pair(radius[i], second[i])
+        if right.shape[0] < pairs:  # an odd number was asked for
+            left[pairs - 1], _ = _pair(radius[pairs - 1], second[pairs - 1])
         place += 2 * pairs
