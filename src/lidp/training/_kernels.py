@@ -114,8 +114,8 @@ def _outer_products(signal, below, out):  # pragma: no cover  # compiled
 def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
     """The sum over a batch of per-example gradients of the cross-entropy, each scaled to norm at most ``clip``.
 
-    ``activations[: b * widths[0]]`` holds the b examples, ``squares`` the squares of their norms; the rest of it, and ``signals``, are room for the layers. Fills
-    ``gradient``. A clip norm of 0 means no clipping.
+    ``activations[: b * widths[0]]`` holds the b examples, ``squares`` the squares of their norms; the rest of ``activations``, and
+    ``signals``, are room for the layers. Fills ``gradient``. A clip norm of 0 means no clipping.
     """
     b = labels.shape[0]
     layers = widths.shape[0] - 1
