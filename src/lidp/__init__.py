@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from lidp.audits import AuditInterrupted, Progress, audit, result_of
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
+    from lidp.pair_target import PairTarget
+    from lidp.pairs.audits import PairProgress, PairResult, audit_pair
     from lidp.planner import BudgetPlan, plan
     from lidp.result import AuditResult, Verdict, recheck
     from lidp.target import Output, Prepared, Target
@@ -49,6 +51,9 @@ _LAZY = {
     "CanaryDistribution": "lidp.canaries",
     "Decorrelated": "lidp.trials.scoring",
     "Output": "lidp.target",
+    "PairProgress": "lidp.pairs.audits",
+    "PairResult": "lidp.pairs.audits",
+    "PairTarget": "lidp.pair_target",
     "Prepared": "lidp.target",
     "Progress": "lidp.audits",
     "SelfNormalised": "lidp.trials.scoring",
@@ -56,6 +61,7 @@ _LAZY = {
     "UniformSphere": "lidp.canaries.sphere",
     "Verdict": "lidp.result",
     "audit": "lidp.audits",
+    "audit_pair": "lidp.pairs.audits",
     "plan": "lidp.planner",
     "recheck": "lidp.result",
     "result_of": "lidp.audits",
@@ -101,6 +107,9 @@ __all__ = [
     "OneRun",
     "OneRunFDP",
     "Output",
+    "PairProgress",
+    "PairResult",
+    "PairTarget",
     "Prepared",
     "Progress",
     "RankGuesses",
@@ -118,6 +127,7 @@ __all__ = [
     "__version__",
     "applicable",
     "audit",
+    "audit_pair",
     "bound",
     "plan",
     "recheck",

@@ -169,19 +169,85 @@ def test_records_that_do_not_fit():
         trainer().train(wrong, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+@pytest.mark.parametrize(
+    "canary",
+    [
+        "random-gradient",
+        *(pytest.param(canary, marks=pytest.mark.slow) for canary in Canary if canary != "random-gradient"),
+    ],
+)
 def test_false_alarms_at_a_tight_null(canary):
     """One step on all records is a Gaussian mechanism, and a gradient of clip norm its worst case: the claim is exactly tight.
 
     The whole way is tested: canaries, planting, training, pilots, scores, wager. With a tenth of the noise it does refute.
     """
     claim = Claim(1.0, 1e-3)
-    data = synthetic_purchases(20, 5, features=30, classes=2)
+    data = synthetic_purchases(20, 20, features=30, classes=2)
     once = Training(epochs=1, batch_size=1000)  # more than there are: everyone is in the one batch
-    made = training_target(data, claim, training=once, canary=canary, canaries=4, pilots=4, measure_accuracy=False)
+    made = training_target(data, claim, training=once, canary=canary, canaries=4, pilots=4, tail=20, measure_accuracy=False)
     assert (made.trainer.rate, made.trainer.steps) == (1.0, 1)
     options = {"claim": claim, "design": CoinFlip(4), "trials": 150}
     alarms = sum(lidp.audit(made.target, seed=seed, **options).verdict is Verdict.REFUTED for seed in range(100))
     assert_covers(alarms, 100, 0.05)
-    broken = replace(made.target, mechanism=replace(made.trainer, sigma=made.trainer.sigma / 10))
+    broken = made.target
+    broken = replace(
+        broken,
+        mechanism=replace(made.trainer, sigma=made.trainer.sigma / 10),
+        prepare=replace(broken.prepare, trainer=replace(made.trainer, sigma=made.trainer.sigma / 10)),
+    )
     assert lidp.audit(broken, seed=0, **{**options, "trials": 1500}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canary", ["dirac-gradient", "random-gradient"])
+def test_false_alarms_with_sampling_and_many_steps(canary):
+    """Ten steps on batches of a third: the claim is what the nearly exact accountant says of it, no more."""
+    claim = Claim(1.0, 1e-3)
+    data = synthetic_purchases(56, 5, features=30, classes=2)
+    made = training_target(
+        data,
+        claim,
+        training=Training(epochs=10 / 3, batch_size=20),
+        canary=canary,
+        canaries=4,
+        pilots=4,
+        measure_accuracy=False,
+    )
+    assert (made.trainer.rate, made.trainer.steps) == (1 / 3, 10)
+    options = {"claim": claim, "design": CoinFlip(4), "trials": 150}
+    alarms = sum(lidp.audit(made.target, seed=seed, **options).verdict is Verdict.REFUTED for seed in range(100))
+    assert_covers(alarms, 100, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canary", list(Canary))
+def test_a_correct_trainer_is_not_refuted_in_forty_of_forty_seeds(canary):
+    made = training_target(DATA, CLAIM, training=QUICK, canary=canary, pilots=8, tail=40, measure_accuracy=False)
+    verdicts = [lidp.audit(made.target, claim=CLAIM, trials=256, seed=seed).verdict for seed in range(40)]
+    assert verdicts.count(Verdict.NOT_REFUTED) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "canary"),
+    [
+        ("little-noise", "random-gradient"),
+        ("little-noise", "dirac-gradient"),
+        ("wrong-rate", "random-gradient"),
+        ("no-clipping", "tail-example"),
+        ("no-clipping", "mislabelled"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_are_found_within_the_budget(fault, canary, seed):
+    data = synthetic_purchases(2_000, 1_000, classes=10)
+    made = training_target(
+        data,
+        CLAIM,
+        training=Training(epochs=10, learning_rate=0.5),
+        canary=canary,
+        fault=fault,
+        measure_accuracy=False,
+    )
+    result = lidp.audit(made.target, claim=CLAIM, trials=768, seed=seed)
+    assert result.verdict is Verdict.REFUTED

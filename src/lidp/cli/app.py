@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import lidp
-from lidp.cli import audit, bound, plan, reproduce, resume, simulate
+from lidp.cli import audit, bound, catalogue, plan, reproduce, resume, simulate, witness
 from lidp.errors import AuditFailed, LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
@@ -29,6 +29,8 @@ app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
 app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
+app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)
+app.command(name="witness", help=witness.HELP)(witness.command)
 app.add_typer(simulate.app, name="simulate")
 
 

@@ -13,11 +13,12 @@ import typer
 
 from lidp.audits import AuditInterrupted, audit
 from lidp.claim import Claim, Neighbours
-from lidp.cli import options, training_options
+from lidp.cli import options, pair_audits, training_options
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
+from lidp.pairs.audits import audit_pair
 from lidp.result import AuditResult, Verdict
 from lidp.training.presets import PRESETS
 
@@ -27,6 +28,9 @@ TARGET is a lidp.Target: path/file.py:object or package.module:object; or built 
 
 The target dpsgd trains models by DP-SGD with the noise that the claim takes; --preset to --fault are for it.
 Presets: {", ".join(PRESETS)}; the last needs no data.
+
+With --pair the target is a mechanism and two neighbouring data sets, audited by --runs of it: a lidp.PairTarget or a tuple
+(mechanism, d0, d1). catalogue:NAME is one of the mechanisms that "lidp catalogue" lists; catalogue --all is all of them.
 
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
 usage, 3 if the audit could not run, 130 if it was interrupted.
@@ -65,9 +69,32 @@ def command(
     accountant: training_options.Accountant = None,
     pilots: training_options.Pilots = None,
     fault: training_options.Fault = None,
+    pair: Annotated[bool, typer.Option("--pair", help="The target is a mechanism and two data sets.")] = False,
+    runs: Annotated[int, typer.Option(help="The budget of --pair: runs at most.")] = 50_000,
+    every: Annotated[bool, typer.Option("--all", help="All mechanisms of the catalogue.")] = False,
 ) -> int:
     trained = {"preset": preset, "canary": canary, "data": data, "records": records, "epochs": epochs}
     trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "fault": fault}
+    if pair_audits.is_pair(target, pair):
+        pair_audits.refuse(trained | {"store": store, "method": method, "time-limit": time_limit, "no-retry": no_retry})
+        claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
+        if every or target == pair_audits.CATALOGUE_NAME:
+            return _catalogue(target, every, claim, runs, failure_probability, seed, quiet)
+
+        def run_pair(watch: Watch | None) -> AuditResult:
+            return audit_pair(
+                pair_audits.load_pair(target, claim),
+                claim=claim,
+                runs=runs,
+                failure_probability=failure_probability,
+                seed=seed,
+                stop_when=stop_when or "refuted",
+                watch=watch,
+            )
+
+        return finish(run_pair, again="run it again", report=report, as_json=as_json, quiet=quiet)
+    if every:
+        raise InvalidArgument("--all is for the target catalogue")
     target = training_options.as_text(target, canaries, trained)
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
@@ -91,6 +118,17 @@ def command(
         )
 
     return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json, quiet=quiet)
+
+
+def _catalogue(
+    target: str, every: bool, claim: Claim, runs: int, failure_probability: float, seed: int, quiet: bool
+) -> int:
+    if not every or target != pair_audits.CATALOGUE_NAME:
+        raise InvalidArgument("lidp audit catalogue --all audits all of the catalogue, lidp audit catalogue:NAME one of it")
+    with watching(quiet=quiet) as watch:
+        found = pair_audits.audit_catalogue(claim, runs, failure_probability, seed, watch=watch)
+    pair_audits.show_catalogue(found)
+    return pair_audits.code_of(found)
 
 
 def again(store: Path | None, workers: int, time_limit: float | None, no_retry: bool) -> str:

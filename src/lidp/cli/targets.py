@@ -14,6 +14,7 @@ from lidp.claim import Claim
 from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
+from lidp.pair_target import PairTarget
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.target import Target
 
@@ -48,21 +49,32 @@ def load_target(text: str, claim: Claim) -> Target:
     name = text.partition("?")[0]
     if name in BUILT_IN:
         return BUILT_IN[name](text, claim)
-    place, colon, name = text.rpartition(":")
-    if not colon or not place or not name:
-        raise InvalidArgument(
-            f"the target must be {', '.join(BUILT_IN)}, package.module:object or path/file.py:object, got {text!r}"
-        )
-    module = _module(place)
-    found: Any = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise InvalidArgument(f"{place} has no {name!r}")
-        found = getattr(found, part)
+    found = find_object(text)
+    if isinstance(found, (PairTarget, tuple)):
+        raise InvalidArgument(f"{text} is a {type(found).__name__}; to audit a mechanism and two data sets add --pair")
     if not isinstance(found, Target):
         raise InvalidArgument(
             f"{text} is a {type(found).__name__}, not a lidp.Target; bundle mechanism, canaries and score"
         )
+    return found
+
+
+def find_object(text: str) -> Any:
+    """What ``package.module:object`` or ``path/file.py:object`` means.
+
+    Raises:
+        InvalidArgument: if there is no such thing.
+        AuditFailed: if the file or module cannot be run.
+    """
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        built_in = f"{', '.join(BUILT_IN)}, catalogue:NAME"
+        raise InvalidArgument(f"the target must be {built_in}, package.module:object or path/file.py:object, got {text!r}")
+    found: Any = _module(place)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidArgument(f"{place} has no {name!r}")
+        found = getattr(found, part)
     return found
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
 from lidp.reproduce.sweeps import SINGLE, look_up
-from lidp.reproduce.training_runs import CANARIES, FMNIST_LINEAR, STEPS, Run, TrainedModels
+from lidp.reproduce.training_pairs import FMNIST_LINEAR
+from lidp.reproduce.training_runs import CANARIES, STEPS, Run, TrainedModels
 from lidp.reproduce.training_trials import TOGETHER, bounds_table
 
 if TYPE_CHECKING:

@@ -48,38 +48,6 @@ class Schedule:
     """as in the paper"""
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A data set and a model of the paper's Section 6."""
-
-    name: str
-    schedules: dict[Scale, Schedule]
-
-
-FMNIST_LINEAR = Pair(
-    "fmnist-linear",
-    {
-        Scale.SMOKE: Schedule("fmnist-linear", 200, 2, 0.5, 2, 200),
-        Scale.REDUCED: Schedule("fmnist-linear", 1_000, 20, 0.5, 32, 1_000),
-        Scale.PAPER: Schedule("fmnist-linear", 0, 30, 0.02, 100, 10_000),
-    },
-)
-FMNIST_MLP = Pair(
-    "fmnist-mlp",
-    {
-        Scale.SMOKE: Schedule("fmnist-mlp", 200, 1, 0.5, 2, 200),
-        Scale.REDUCED: Schedule("fmnist-mlp", 1_000, 5, 0.5, 32, 500),
-        Scale.PAPER: Schedule("fmnist-mlp", 0, 30, 0.01, 100, 10_000),
-    },
-)
-PURCHASES_MLP = Pair(
-    "purchases-mlp",
-    {
-        Scale.SMOKE: Schedule("purchase-mlp", 200, 1, 0.2, 2, 200, classes=10),
-        Scale.REDUCED: Schedule("purchase-mlp", 1_000, 5, 0.2, 32, 500, classes=10),
-        Scale.PAPER: Schedule("purchase-mlp", 0, 100, 0.05, 100, 5_000),
-    },
-)
 CANARIES = ("tail-example", "random-gradient")
 """The paper's two: data poisoning and random gradients."""
 

@@ -11,18 +11,8 @@ from lidp.reproduce import setting
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
 from lidp.reproduce.models_needed import models_to_reach
 from lidp.reproduce.sweeps import SINGLE, look_up, method_of
-from lidp.reproduce.training_runs import (
-    CANARIES,
-    FMNIST_LINEAR,
-    FMNIST_MLP,
-    PURCHASES_MLP,
-    SCORES,
-    STEPS,
-    Pair,
-    Run,
-    TrainedModels,
-    scores_of,
-)
+from lidp.reproduce.training_pairs import FMNIST_LINEAR, FMNIST_MLP, PURCHASES_MLP, Pair
+from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, Run, TrainedModels, scores_of
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.lifted_betting import LiftedBetting
@@ -34,7 +24,7 @@ NOMINAL = (2.0, 4.0, 8.0, 16.0)
 MANY = 16
 """Canaries of the paper's Table 1."""
 ORDERS = ("2nd-order Wilson", "4th-order Wilson")
-TOGETHER = {Scale.SMOKE: 4, Scale.REDUCED: 100, Scale.PAPER: 25}
+TOGETHER = {Scale.SMOKE: 4, Scale.REDUCED: 40, Scale.PAPER: 25}
 """Trials in a cell: as many as one would not mind to lose."""
 
 PAPER_FACTORS = {  # (pair, canary): factors at ε = 2, 4, 8, 16, by order; Table 1 of the paper
@@ -174,8 +164,8 @@ class Table1(Experiment):
 
 SECTION_6_TRIALS = (
     TrainingTrials(FMNIST_LINEAR, "fmnist-trials", (125, 250, 500, 1000)),
-    TrainingTrials(FMNIST_MLP, "fmnist-mlp-trials", (25, 50, 100, 200)),
-    TrainingTrials(PURCHASES_MLP, "purchases-trials", (25, 50, 100, 200)),
+    TrainingTrials(FMNIST_MLP, "fmnist-mlp-trials", (20, 40, 80, 160)),
+    TrainingTrials(PURCHASES_MLP, "purchases-trials", (20, 40, 80, 160)),
 )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Cell, Finding, Row, Scale
-from lidp.reproduce.training_runs import FMNIST_LINEAR, Run, TrainedModels, scores_of
+from lidp.reproduce.training_pairs import FMNIST_LINEAR
+from lidp.reproduce.training_runs import Run, TrainedModels, scores_of
 from lidp.stats.coin_wager import CoinWager
 
 if TYPE_CHECKING:

@@ -41,13 +41,15 @@ class CoinWager(AnytimeMethod):
     that the coins be fair, independent, and unknown to the mechanism except through who was inserted.
 
     ``cap`` is the largest amount staked on a coin, in units of e^-ε (γ = cap·e^-ε); None chooses it from δ and the number
-    of canaries. It matters for strength only. ``resolution`` and ``largest`` describe the grid of ε.
+    of canaries. It matters for strength only. ``resolution`` and ``largest`` describe the grid of ε. If ``log_odds``, scores are
+    predictions already: the log-odds that a coin is 1, which whoever made them took from outputs and lower-index coins only.
     """
 
     direction: Direction = Direction.BOTH
     cap: float | None = None
     resolution: float = 0.01
     largest: float = 10.0
+    log_odds: bool = False
 
     name: ClassVar[str] = "coin-wager"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
@@ -111,6 +113,9 @@ class CoinWagerRun:
         if self._last is not None and scores.design != self._last.design:
             raise InvalidScores(f"the run began with {self._last.design}, these trials have {scores.design}")
         self._last = scores
+        if self.method.log_odds:
+            self._wager(np.nan_to_num(scores.flips()[0], nan=0.0), scores)  # of a failed run nothing is predicted
+            return self.epsilon
         rest = scores if self._predictor else self._calibrate(scores)
         if rest is not None and self._predictor is not None:
             logits = self._predictor.predict(*rest.flips())

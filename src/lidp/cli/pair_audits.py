@@ -1,0 +1,71 @@
+"""``lidp audit --pair`` and ``lidp audit catalogue...``: audits that look at outputs only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from lidp.claim import Claim
+from lidp.cli.catalogue import truth_of
+from lidp.cli.targets import find_object
+from lidp.cli.watching import Watch
+from lidp.errors import InvalidArgument
+from lidp.mechanisms.catalogue import CATALOGUE, Entry, find
+from lidp.pair_target import PairTarget
+from lidp.pairs.audits import PairResult, audit_pair
+from lidp.result import Verdict
+
+CATALOGUE_NAME = "catalogue"
+_DELTA = 1e-5  # for mechanisms of the catalogue that cannot do without
+
+
+def is_pair(target: str, pair: bool) -> bool:
+    """Whether a target is audited by two data sets."""
+    return pair or target.partition(":")[0] == CATALOGUE_NAME
+
+
+def load_pair(target: str, claim: Claim) -> PairTarget:
+    """The pair that a text names: ``catalogue:NAME``, or an object in a file or module."""
+    if target.startswith(f"{CATALOGUE_NAME}:"):
+        return find(target.partition(":")[2]).make(claim.epsilon, claim.delta)
+    found = find_object(target)
+    if isinstance(found, PairTarget):
+        return found
+    if isinstance(found, tuple) and len(found) == 3:
+        return PairTarget(*found, name=target)
+    raise InvalidArgument(f"{target} is a {type(found).__name__}, not a lidp.PairTarget or a tuple (mechanism, d0, d1)")
+
+
+def refuse(options: Mapping[str, object]) -> None:
+    """Options that mean nothing without canaries and trials."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise InvalidArgument(f"--{name} is for audits with canaries, not for --pair")
+
+
+def audit_catalogue(
+    claim: Claim, runs: int, failure_probability: float, seed: int, *, watch: Watch | None
+) -> list[tuple[Entry, Claim, PairResult]]:
+    """Audit every mechanism of the catalogue at a claim."""
+    found = []
+    for entry in CATALOGUE.values():
+        own = Claim(claim.epsilon, claim.delta or _DELTA) if entry.needs_delta else claim
+        target = entry.make(own.epsilon, own.delta)
+        options: Any = {"claim": own, "runs": runs, "failure_probability": failure_probability, "seed": seed}
+        found.append((entry, own, audit_pair(target, watch=watch, **options)))
+    return found
+
+
+def show_catalogue(found: list[tuple[Entry, Claim, PairResult]]) -> None:
+    """A line for each mechanism."""
+    typer.echo(f"{'mechanism':28} {'truth':22} {'verdict':12} {'ε̂':>6} {'runs':>9}")
+    for entry, claim, result in found:
+        truth = truth_of(entry, claim.epsilon, claim.delta)
+        typer.echo(f"{entry.name:28} {truth:22} {result.verdict:12} {result.bound.epsilon:6.2f} {result.bound.trials:9,}")
+
+
+def code_of(found: list[tuple[Entry, Claim, PairResult]]) -> int:
+    """1 if a claim was refuted, as for one audit."""
+    return 1 if any(result.verdict is Verdict.REFUTED for _, _, result in found) else 0

@@ -1,0 +1,38 @@
+"""``lidp witness``: check the evidence of a refuted claim again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lidp.errors import InvalidArgument
+from lidp.result import recheck
+
+HELP = """Compute the bound of a witness file again, from the scores or predictions in it alone.
+
+The exit code is 1 if the witness refutes its claim, 0 if it does not, 2 if it does not say what it states.
+"""
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="A witness, as written by the pytest plugin.", show_default=False)],
+) -> int:
+    try:
+        witness = json.loads(file.read_text(encoding="utf-8"))
+        found = recheck(witness)
+    except OSError as error:
+        raise InvalidArgument(f"{file}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(f"{file} is not a witness ({type(error).__name__}: {error})") from None
+    claimed = witness["claim"]["epsilon"]
+    verdict = "refuted" if witness["refuted"] else "not refuted"
+    typer.echo(
+        f"{verdict}: ε ≥ {found.epsilon:.4g}, claimed {claimed:g}, from {found.trials:,} trials, "
+        f"failure probability {found.failure_probability:.3g}"
+    )
+    return 1 if witness["refuted"] else 0

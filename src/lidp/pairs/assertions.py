@@ -1,0 +1,111 @@
+"""What the pytest plugin asserts: a claim, its share of the suite's failure probability, and a failure that explains itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lidp.claim import Claim
+from lidp.errors import InvalidArgument
+from lidp.pairs.audits import PairResult, audit_pair
+from lidp.result import Verdict
+
+_FIRST_CALL = 0.9
+"""Of a test's share of the failure probability; most tests assert once."""
+
+
+class NotPrivate(AssertionError):
+    """A claim was refuted."""
+
+    def __init__(self, result: PairResult, witness: Path) -> None:
+        self.result = result
+        bound, claim = result.bound, result.claim
+        super().__init__(
+            f"{result.target} is not {claim}\n"
+            f"  bound    ε ≥ {bound.epsilon:.4g}, more than the {claim.epsilon:g} claimed\n"
+            f"  runs     {bound.trials:,} of {result.planned_trials:,}; a true claim would fail here with probability "
+            f"{bound.failure_probability:.2g}\n"
+            f"  leak     {result.leak}\n"
+            f"  seed     {result.seed}\n"
+            f"  witness  {witness} (lidp witness {witness} checks it again)"
+        )
+
+
+def share_of_call(call: int) -> float:
+    """The share of a test's failure probability that its call number ``call`` (from 1) may use; they add up to 1, however many."""
+    return _FIRST_CALL if call == 1 else (1 - _FIRST_CALL) / (call * (call - 1))
+
+
+@dataclass
+class Suite:
+    """The assertions of a session: they split one failure probability among them.
+
+    Guarantee: if all claims are true, the probability that any assertion of the session fails is at most
+    ``failure_probability``, as long as at most ``tests`` tests use it, however often each.
+    """
+
+    failure_probability: float
+    tests: int
+    seed: int
+    scale: float
+    witnesses: Path
+    assertions: int = 0
+    runs: int = 0
+
+    def asserting(self, test: str) -> Callable[..., PairResult]:
+        """The function that a test calls."""
+        calls = 0
+
+        def assert_private(
+            mechanism: Any,
+            d0: Any = None,
+            d1: Any = None,
+            *,
+            epsilon: float,
+            delta: float = 0.0,
+            runs: int = 50_000,
+            **options: Any,
+        ) -> PairResult:
+            """Fail if the mechanism is shown not to be (epsilon, delta)-DP; other options are those of ``lidp.audit_pair``."""
+            nonlocal calls
+            calls += 1
+            given = {"failure_probability", "seed", "stop_when", "claim"} & set(options)
+            if given:
+                raise InvalidArgument(f"{sorted(given)[0]} is set by the session; see pytest --help for --dp-...")
+            beta = self.failure_probability / max(self.tests, 1) * share_of_call(calls)
+            result = audit_pair(
+                mechanism,
+                d0,
+                d1,
+                claim=Claim(epsilon, delta),
+                runs=max(1, round(runs * self.scale)),
+                failure_probability=beta,
+                seed=self._seed(test, calls),
+                **options,
+            )
+            self.assertions += 1
+            self.runs += result.bound.trials + result.search_runs
+            if result.verdict is Verdict.UNDECIDED:
+                raise InvalidArgument(
+                    f"{result.planned_trials:,} runs cannot refute any mechanism at failure probability {beta:.2g}, "
+                    "so this assertion could never fail; raise runs"
+                )
+            if result.verdict is Verdict.REFUTED:
+                raise NotPrivate(result, self._keep(test, calls, result))
+            return result
+
+        return assert_private
+
+    def _seed(self, test: str, call: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"{self.seed}/{test}/{call}".encode()).digest()[:6], "big")
+
+    def _keep(self, test: str, call: int, result: PairResult) -> Path:
+        self.witnesses.mkdir(parents=True, exist_ok=True)
+        path = self.witnesses / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', test)}-{call}.json"
+        path.write_text(json.dumps(result.witness(), allow_nan=False) + "\n", encoding="utf-8")
+        return path

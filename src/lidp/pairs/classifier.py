@@ -1,0 +1,222 @@
+"""Telling two data sets apart by outputs, learning as it goes.
+
+The wager is valid for any prediction made from past runs and the output at hand. This one looks at outputs through many simple
+*views*, each of which sorts them into bins: a column cut at its quantiles, coarsely and finely; two columns at once; the output
+as a whole. Every view counts coins by bin, and all of them predict, weighted by how well each has done so far.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.pairs.features import Columns
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_BINS = 64
+"""At most so many bins in a view (one is for what is missing)."""
+_PAIRED = 6
+"""Columns of which all pairs are looked at together."""
+_WHOLES = 512
+"""Distinct outputs that are counted as a whole."""
+
+
+class Classifier(Protocol):
+    """What :func:`lidp.audit_pair` needs of a classifier: predictions from past runs only, in blocks."""
+
+    def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
+        """Log-odds for each coin (1 means d1), made without looking at it or at later ones; then learn from all of them."""
+        ...
+
+    def explain(self) -> str:
+        """Where the two data sets differ most, in words."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """A view of one or two columns, cut into intervals. A value beyond all cuts of ties gets bins of its own: cuts are closed."""
+
+    names: tuple[str, ...]
+    cuts: tuple[Floats, ...]
+
+    def places(self, columns: Columns) -> Ints:
+        values = columns.select(self.names)
+        found = np.zeros(len(values), dtype=np.int64)
+        for k, cuts in enumerate(self.cuts):
+            column = values[:, k]
+            inside = np.searchsorted(cuts, column, side="right")
+            found = found * (len(cuts) + 2) + np.where(np.isnan(column), len(cuts) + 1, inside)
+        return found
+
+    @property
+    def bins(self) -> int:
+        return int(np.prod([len(cuts) + 2 for cuts in self.cuts]))
+
+    def describe(self, place: int) -> str:
+        words = []
+        for name, cuts in reversed(list(zip(self.names, self.cuts, strict=True))):
+            place, inside = divmod(place, len(cuts) + 2)
+            if inside == len(cuts) + 1:
+                words.append(f"no {name}")
+            elif inside == 0:
+                words.append(f"{name} below {cuts[0]:.4g}" if len(cuts) else f"any {name}")
+            elif inside == len(cuts):
+                words.append(f"{name} of at least {cuts[-1]:.4g}")
+            elif np.nextafter(cuts[inside - 1], np.inf) == cuts[inside]:
+                words.append(f"{name} = {cuts[inside - 1]:.4g}")
+            else:
+                words.append(f"{name} from {cuts[inside - 1]:.4g} to {cuts[inside]:.4g}")
+        return " and ".join(reversed(words))
+
+
+@dataclass
+class _Wholes:
+    """A view of outputs as a whole: the commonest ones, each a bin."""
+
+    known: dict[Hashable, int] = field(default_factory=dict)
+
+    def places(self, columns: Columns) -> Ints:
+        if isinstance(columns.wholes, np.ndarray):
+            return np.array([self.known.get(float(value), -1) for value in columns.wholes], dtype=np.int64)
+        return np.array([self.known.get(whole, -1) for whole in columns.wholes], dtype=np.int64)
+
+    @property
+    def bins(self) -> int:
+        return max(len(self.known), 1)
+
+    def describe(self, place: int) -> str:
+        return f"output {next(whole for whole, at in self.known.items() if at == place)!r}"[:200]
+
+
+class Views:
+    """The default classifier."""
+
+    def __init__(self) -> None:
+        self._views: list[_Cuts | _Wholes] = []
+        self._counts = np.zeros((0, 1, 2))
+        self._trust = np.zeros(0)
+        self._seen: list[tuple[Columns, Bools]] = []
+        self._runs = 0
+        self._next_look = 0
+
+    def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
+        """See :class:`Classifier`. Bins are chosen from past outputs; on the first block nothing is staked."""
+        warm_up = not self._seen
+        if self._runs >= self._next_look:
+            self._look(outputs)
+        logits = self._count(outputs, coins)
+        if warm_up:
+            # Its own outputs chose the bins. A mechanism that remembers earlier runs could tell an earlier coin in a later output.
+            logits[:] = 0.0
+        self._runs += len(outputs)
+        if sum(len(columns) for columns, _ in self._seen) < _KEPT:
+            self._seen.append((outputs, coins))
+        return logits
+
+    def learn(self, outputs: Columns, coins: Bools) -> None:
+        """Learn from past runs, before any prediction."""
+        self._seen.append((outputs, coins))
+        self._runs += len(outputs)
+
+    def _look(self, outputs: Columns) -> None:
+        """Choose views anew, with finer bins the more is known, and let them learn from what is past."""
+        past = [columns for columns, _ in self._seen] or [outputs]
+        names = tuple(dict.fromkeys(name for columns in past for name in columns.names))
+        values = np.concatenate([columns.select(names) for columns in past])
+        self._views = _choose(names, values, past)
+        width = max(view.bins for view in self._views)
+        self._counts = np.zeros((len(self._views), width, 2))
+        self._trust = np.full(len(self._views), 1 / len(self._views))
+        for columns, coins in self._seen:
+            self._count(columns, coins)
+        self._next_look = 4 * max(self._runs, 64)
+
+    def _count(self, outputs: Columns, coins: Bools) -> Floats:
+        from lidp.pairs import _kernels
+
+        places = np.column_stack([view.places(outputs) for view in self._views]).astype(np.int64)
+        logits = np.empty(len(outputs))
+        _kernels.predict_online(places, coins, self._counts, self._trust, logits)
+        return logits
+
+    def explain(self) -> str:
+        """The bin of the best views whose counts of the two coins differ most for certain."""
+        best, words = 0.0, "nothing in particular"
+        totals = self._counts.sum(axis=1)
+        for v, view in enumerate(self._views):
+            rates = (self._counts[v] + 0.5) / (totals[v] + 1)
+            # the log-ratio less two standard errors
+            error = np.sqrt((1 / (self._counts[v] + 0.5)).sum(axis=1))
+            certain = np.abs(np.log(rates[:, 1] / rates[:, 0])) - 2 * error
+            place = int(np.argmax(certain))
+            if certain[place] > best:
+                best = float(certain[place])
+                zero, one = self._counts[v, place]
+                on_d0, on_d1 = totals[v]
+                counted = f"{zero:,.0f} of {on_d0:,.0f} runs on d0, {one:,.0f} of {on_d1:,.0f} on d1"
+                words = f"{view.describe(place)}: {counted}"
+        return words
+
+
+_KEPT = 100_000
+"""Past runs that new views learn from."""
+
+
+def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> list[_Cuts | _Wholes]:
+    runs = len(values)
+    sizes = [bins for bins in (4, 8, 16, 32, 62) if bins <= max(4, runs // 24)]
+    views: list[_Cuts | _Wholes] = []
+    useful = []
+    for k, name in enumerate(names):
+        column = values[:, k]
+        known = column[~np.isnan(column)]
+        missing = len(known) < runs
+        if len(known) and (missing or known.min() < known.max()):
+            useful.append((name, known))
+            fine = dict.fromkeys(
+                tuple(_cuts(known, bins)) for bins in (sizes if len(names) <= 8 else sizes[:: len(sizes) - 1 or 1])
+            )
+            views += [_Cuts((name,), (np.array(cuts),)) for cuts in fine]
+    coarse = 4 if runs < 4096 else 7
+    for (one, first), (other, second) in itertools.combinations(useful[:_PAIRED], 2):
+        views.append(_Cuts((one, other), (_cuts(first, coarse)[:6], _cuts(second, coarse)[:6])))
+    known_wholes = _commonest(past)
+    if known_wholes:
+        views.append(_Wholes(known_wholes))
+    return views or [_Cuts((names[0] if names else "value",), (np.zeros(0),))]
+
+
+def _cuts(known: Floats, bins: int) -> Floats:
+    """Where to cut a column: at its quantiles, and around values that recur."""
+    values, counts = np.unique(known, return_counts=True)
+    frequent = values[counts >= max(2, len(known) / (2 * bins))]
+    quantiles = (
+        np.quantile(known, np.arange(1, bins) / bins, method="lower")
+        if np.isfinite(known).all()
+        else values[1 :: max(1, len(values) // bins)]
+    )
+    if len(frequent):
+        order = np.argsort(-counts[np.searchsorted(values, frequent)], kind="stable")[: bins // 2]
+        frequent = frequent[order]
+    cuts: Floats = np.unique(np.concatenate([quantiles, frequent, np.nextafter(frequent, np.inf)]))
+    return cuts[: _BINS - 2]
+
+
+def _commonest(past: Sequence[Columns]) -> dict[Hashable, int]:
+    """The outputs that have recurred, if outputs recur at all."""
+    found: dict[Any, int] = {}
+    for columns in past:
+        wholes = columns.wholes
+        for whole in wholes[:4096].tolist() if isinstance(wholes, np.ndarray) else wholes[:4096]:
+            found[whole] = found.get(whole, 0) + 1
+    often = sorted((whole for whole, count in found.items() if count > 1), key=lambda whole: -found[whole])
+    return {whole: place for place, whole in enumerate(often[:_WHOLES])}

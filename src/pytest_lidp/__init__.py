@@ -1,0 +1,127 @@
+"""pytest plugin of lidp: the fixture ``assert_private``.
+
+It stands beside the package so that sessions that do not use it import nothing of lidp.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_BUDGETS = {"quick": 1.0, "nightly": 10.0, "exhaustive": 100.0}
+_FIXTURE = "assert_private"
+_SUITE: pytest.StashKey[Any] = pytest.StashKey()
+_SEED: pytest.StashKey[int] = pytest.StashKey()
+_TOTAL: pytest.StashKey[dict[str, int]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the plugin."""
+    group = parser.getgroup("lidp", "differential privacy")
+    group.addoption(
+        "--dp-failure-probability",
+        type=_probability,
+        default=1e-6,
+        metavar="BETA",
+        help="probability that a session whose claims are all true fails; split over its tests (default: 1e-6)",
+    )
+    group.addoption(
+        "--dp-budget",
+        choices=list(_BUDGETS),
+        default="quick",
+        help="runs of each assertion: as written, ten times, a hundred times (default: quick)",
+    )
+    group.addoption(
+        "--dp-seed", type=_seed, default=None, metavar="N", help="seed of all assertions (default: random, and printed)"
+    )
+    group.addoption(
+        "--dp-witnesses",
+        type=Path,
+        default=Path("dp-witnesses"),
+        metavar="FOLDER",
+        help="where to write witnesses of refuted claims, below the root folder (default: dp-witnesses)",
+    )
+
+
+def _probability(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the seed: workers of pytest-xdist get that of the session."""
+    given = config.getoption("--dp-seed")
+    theirs = getattr(config, "workerinput", {}).get("lidp_seed")
+    config.stash[_SEED] = next((seed for seed in (given, theirs) if seed is not None), secrets.randbelow(2**31))
+    config.stash[_TOTAL] = {"assertions": 0, "runs": 0}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist the seed."""
+    node.workerinput["lidp_seed"] = node.config.stash[_SEED]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Count the tests that share the failure probability."""
+    config.stash[_SUITE] = sum(_FIXTURE in getattr(item, "fixturenames", ()) for item in items)
+
+
+@pytest.fixture(scope="session")
+def _dp_suite(request: pytest.FixtureRequest) -> Any:
+    from lidp.pairs.assertions import Suite
+
+    config = request.config
+    suite = Suite(
+        failure_probability=config.getoption("--dp-failure-probability"),
+        tests=config.stash[_SUITE],
+        seed=config.stash[_SEED],
+        scale=_BUDGETS[config.getoption("--dp-budget")],
+        witnesses=config.rootpath / config.getoption("--dp-witnesses"),
+    )
+    yield suite
+    config.stash[_TOTAL] = {"assertions": suite.assertions, "runs": suite.runs}
+
+
+@pytest.fixture
+def assert_private(_dp_suite: Any, request: pytest.FixtureRequest) -> Any:
+    """``assert_private(mechanism, d0, d1, epsilon=, delta=0, runs=50_000, ...)``: fails if the claim is refuted."""
+    return _dp_suite.asserting(request.node.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its counts to the session."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["lidp"] = session.config.stash[_TOTAL]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:  # noqa: ARG001  # the names are pytest-xdist's
+    """Add up what a worker hands over."""
+    for name, count in (getattr(node, "workeroutput", None) or {}).get("lidp", {}).items():
+        node.config.stash[_TOTAL][name] += count
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was asserted, and how surely."""
+    total = config.stash[_TOTAL]
+    if total["assertions"]:
+        terminalreporter.write_line(
+            f"dp: {total['assertions']:,} assertions, {total['runs']:,} runs, budget {config.getoption('--dp-budget')}, "
+            f"false-alarm probability of the session {config.getoption('--dp-failure-probability'):g}, "
+            f"--dp-seed={config.stash[_SEED]}"
+        )

@@ -1,0 +1,305 @@
+"""Audits by two data sets: false alarms at tight nulls, power, outputs of every kind, and what is refused."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import lidp
+from lidp import AuditFailed, Claim, InvalidArgument, PairTarget, Verdict, audit_pair
+from tests.pairs.mechanisms import Laplace, one_by_one, randomized_response
+from tests.simulations import assert_covers
+
+ONE = Claim(1.0)
+
+
+# validity
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_false_alarms_at_an_exactly_tight_null(epsilon):
+    """Randomized response has exactly the ε that it claims, in both directions and on every output."""
+    mechanism = randomized_response(epsilon)
+    alarms = sum(
+        audit_pair(mechanism, 0, 1, claim=Claim(epsilon), runs=600, seed=seed).verdict is Verdict.REFUTED
+        for seed in range(150)
+    )
+    assert_covers(alarms, 150, 0.05)
+
+
+def test_false_alarms_when_delta_is_used_up():
+    """With probability δ everything is revealed, else randomized response: (ε, δ)-DP, tightly."""
+    epsilon, delta = 1.0, 0.02
+    base = randomized_response(epsilon)
+
+    def mechanism(dataset, rng):
+        return ("revealed", dataset) if rng.random() < delta else ("", int(base(dataset, rng)))
+
+    found = [audit_pair(mechanism, 0, 1, claim=Claim(epsilon, delta), runs=1000, seed=seed) for seed in range(100)]
+    assert_covers(sum(result.verdict is Verdict.REFUTED for result in found), 100, 0.05)
+    # and the same is far from (ε, 0)-DP
+    assert audit_pair(mechanism, 0, 1, claim=Claim(epsilon), runs=5000).verdict is Verdict.REFUTED
+
+
+def test_false_alarms_of_a_mechanism_that_remembers():
+    """Its outputs tell coins of earlier runs, which are known by then: nothing to win."""
+
+    class Remembers:
+        def __init__(self):
+            self.last = 0
+
+        def __call__(self, dataset, rng):
+            before, self.last = self.last, dataset
+            return (before, int(randomized_response(1.0)(dataset, rng)))
+
+    verdicts = [audit_pair(Remembers(), 0, 1, claim=ONE, runs=400, seed=seed).verdict for seed in range(60)]
+    assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_correct_mechanism_in_two_hundred_of_two_hundred_seeds(scale):
+    claim = Claim(1 / scale)
+    options = {"claim": claim, "runs": 20_000, "failure_probability": 1e-3}
+    verdicts = [audit_pair(Laplace(scale), 0, 1, seed=seed, **options).verdict for seed in range(200)]
+    assert verdicts.count(Verdict.REFUTED) == 0
+
+
+# power
+
+
+def test_half_the_noise_is_refuted_within_800_runs():
+    needed = [audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=seed).bound.trials for seed in range(20)]
+    assert np.median(needed) <= 800
+
+
+def test_the_bound_comes_close_to_the_truth():
+    result = audit_pair(Laplace(1.0), 0, 1, claim=ONE, runs=200_000, stop_when="never")
+    assert 0.9 <= result.bound.epsilon <= 1.0
+    assert result.verdict is Verdict.NOT_REFUTED
+
+
+def test_many_and_one_by_one_are_equally_good():
+    needed = [audit_pair(one_by_one(0.5), 0, 1, claim=ONE, runs=5000, seed=seed).bound.trials for seed in range(10)]
+    assert np.median(needed) <= 800
+
+
+def test_boosting_finds_what_no_single_column_shows():
+    """Which of two bits agree is in their exclusive or only; eight other bits are noise."""
+    pytest.importorskip("sklearn")
+
+    def mechanism(dataset, rng):
+        bits = rng.integers(0, 2, 10)
+        if rng.random() < 0.9:
+            bits[7] = bits[3] ^ bits[5] ^ dataset
+        return bits
+
+    assert audit_pair(mechanism, 0, 1, claim=ONE, runs=30_000).verdict is Verdict.REFUTED
+
+
+def test_features_of_ones_own():
+    def mechanism(dataset, rng):
+        word = "".join(rng.choice(list("abcdefgh"), 12))
+        return word + ("ab" if dataset else "ba") if rng.random() < 0.9 else word
+
+    options = {"claim": Claim(0.5), "runs": 3000}
+    plain = audit_pair(mechanism, 0, 1, **options)
+    helped = audit_pair(mechanism, 0, 1, features=lambda word: [word.endswith("ab"), word.endswith("ba")], **options)
+    assert plain.verdict is not Verdict.REFUTED
+    assert helped.verdict is Verdict.REFUTED
+    assert "feature" in helped.leak
+
+
+def test_bit_patterns():
+    """Noise on a grid of its own: equal as numbers go, but the last bits tell."""
+
+    def mechanism(dataset, rng):
+        value = rng.normal()
+        return np.float64(np.float32(value)) if dataset else value
+
+    assert audit_pair(mechanism, 0, 1, claim=ONE, runs=2000).verdict is not Verdict.REFUTED
+    assert audit_pair(mechanism, 0, 1, claim=ONE, runs=2000, bits=True).verdict is Verdict.REFUTED
+
+
+# outputs of every kind
+
+WRAPS = {
+    "bool": lambda bit: bit,
+    "int": int,
+    "float": float,
+    "numpy": lambda bit: np.array([bit, 0.5]),
+    "scalar array": lambda bit: np.array(float(bit)),
+    "string": lambda bit: "yes" if bit else "no",
+    "bytes": lambda bit: b"y" if bit else b"n",
+    "tuple": lambda bit: (1, "a", bit),
+    "list": lambda bit: [0] * (3 if bit else 2),
+    "nested": lambda bit: [[1, [bit]], None],
+    "dict": lambda bit: {"a": 1, "b": [bit]},
+    "keys": lambda bit: {"a": 1} if bit else {"b": 1},
+    "set": lambda bit: {1, 2} if bit else {1},
+    "none": lambda bit: None if bit else 1.0,
+    "nan": lambda bit: float("nan") if bit else 1.0,
+    "infinite": lambda bit: float("inf") if bit else -float("inf"),
+    "huge": lambda bit: 10**400 if bit else 1,
+    "complex": lambda bit: complex(0, bit),
+}
+
+
+@pytest.mark.parametrize("kind", WRAPS)
+def test_outputs_of_every_kind(kind):
+    leaky, tight = (randomized_response(epsilon, WRAPS[kind]) for epsilon in (4.0, 1.0))
+    refuted = audit_pair(leaky, 0, 1, claim=ONE, runs=1000, seed=1)
+    assert refuted.verdict is Verdict.REFUTED
+    assert "runs on d0" in refuted.leak
+    unlikely = {"failure_probability": 1e-4}
+    assert audit_pair(tight, 0, 1, claim=ONE, runs=500, seed=1, **unlikely).verdict is not Verdict.REFUTED
+
+
+# results
+
+
+def test_the_same_seed_the_same_result():
+    first, second = (audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=3) for _ in range(2))
+    assert first.to_dict() | {"seconds": 0} == second.to_dict() | {"seconds": 0}
+    other = audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=4)
+    assert (other.scores.flips()[0][:50] != first.scores.flips()[0][:50]).any()
+
+
+def test_a_result_can_be_checked_again():
+    result = audit_pair(Laplace(0.5), 0, 1, claim=ONE)
+    assert lidp.recheck(result.witness()).epsilon == result.bound.epsilon > 1
+    assert result.bound.trials == result.scores.trials
+    assert "refuted: Laplace claims (1, 0)-DP" in str(result)
+    assert "leak       value" in str(result)
+    forged = result.witness() | {"epsilon": 3.0}
+    with pytest.raises(InvalidArgument, match=r"states ε ≥ 3\.0"):
+        lidp.recheck(forged)
+
+
+def test_a_run_that_raises_is_kept_and_not_bet_on():
+    def mechanism(dataset, rng):
+        if rng.random() < 0.2:
+            raise RuntimeError("no luck")
+        return dataset + rng.laplace(0, 1.0)
+
+    result = audit_pair(mechanism, 0, 1, claim=ONE, runs=2000)
+    assert 300 < result.failed_runs < 500
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert "raised (kept, not bet on)" in str(result)
+
+
+def test_too_few_runs_are_undecided():
+    assert audit_pair(Laplace(1e-9), 0, 1, claim=ONE, runs=5).verdict is Verdict.UNDECIDED
+
+
+def test_watching():
+    seen = []
+    audit_pair(Laplace(1.0), 0, 1, claim=ONE, runs=5000, watch=seen.append)
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+    assert seen[-1].done == seen[-1].planned == 5000
+    assert "5,000/5,000 runs" in str(seen[-1])
+
+
+# choosing data sets
+
+
+def test_the_search_finds_the_pair_that_leaks():
+    """Only the last of many pairs of counts differs by more than the noise was meant for."""
+    pairs = [(k, k + 1) for k in range(15)] + [(7, 12)]
+    result = audit_pair(Laplace(1.0), pairs=pairs, claim=ONE, runs=8000)
+    assert result.verdict is Verdict.REFUTED
+    assert 0 < result.search_runs <= 1600
+    assert result.planned_trials + result.search_runs == 8000
+
+
+def test_a_search_among_correct_pairs_does_not_refute():
+    verdicts = [
+        audit_pair(Laplace(1.0), pairs=((k, k + 1) for k in range(20)), claim=ONE, runs=1500, seed=seed).verdict
+        for seed in range(60)
+    ]
+    assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
+
+
+def test_searches_that_cannot_be():
+    with pytest.raises(InvalidArgument, match="pairs is empty"):
+        audit_pair(Laplace(1.0), pairs=[], claim=ONE)
+    with pytest.raises(InvalidArgument, match="search_share must"):
+        audit_pair(Laplace(1.0), pairs=[(0, 1)], search_share=1.5, claim=ONE)
+    with pytest.raises(InvalidArgument, match="d0 and d1 are equal"):
+        audit_pair(Laplace(1.0), pairs=[(1, 1)], claim=ONE)
+
+
+# what is refused
+
+
+def test_equal_data_sets():
+    for same in (1, [1, 2], np.arange(3), {"a": np.zeros(2)}):
+        with pytest.raises(InvalidArgument, match="d0 and d1 are equal"):
+            audit_pair(Laplace(1.0), same, copy.deepcopy(same), claim=ONE)
+
+
+def test_a_mechanism_that_always_raises():
+    def mechanism(dataset, rng):
+        raise KeyError("age")
+
+    with pytest.raises(AuditFailed, match="mechanism raises on d0: KeyError: 'age'"):
+        audit_pair(mechanism, 0, 1, claim=ONE)
+
+
+def test_a_mechanism_that_returns_mixed_kinds():
+    def mechanism(dataset, rng):
+        return "high" if rng.random() < 0.5 else 1.0
+
+    with pytest.raises(AuditFailed, match="returns a (text|number) in one run and a (text|number) in another"):
+        audit_pair(mechanism, 0, 1, claim=ONE)
+
+
+def test_a_mechanism_that_changes_its_data():
+    def mechanism(dataset, rng):
+        dataset.append(1)
+        return len(dataset) + rng.laplace()
+
+    with pytest.raises(AuditFailed, match="changed the data set d0"):
+        audit_pair(mechanism, [1], [1, 2], claim=ONE)
+
+
+def test_a_mechanism_that_ignores_its_rng():
+    with pytest.raises(AuditFailed, match="the same output in 64 runs.*does not use the rng"):
+        audit_pair(lambda dataset, rng: np.random.default_rng(0).normal() + dataset, 0, 1, claim=ONE)
+
+
+def test_many_that_is_wrong():
+    class Short(Laplace):
+        def many(self, dataset, size, rng):
+            return super().many(dataset, size - 1, rng)
+
+    class Broken(Laplace):
+        def many(self, dataset, size, rng):
+            raise ValueError("no")
+
+    with pytest.raises(AuditFailed, match="returned 15 outputs, 16 runs were asked for"):
+        audit_pair(Short(1.0), 0, 1, claim=ONE)
+    with pytest.raises(AuditFailed, match="many raised ValueError: no"):
+        audit_pair(Broken(1.0), 0, 1, claim=ONE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"claim": 1.0}, "claim must be a Claim"),
+        ({"claim": ONE, "runs": 0}, "runs must be"),
+        ({"claim": ONE, "seed": -1}, "seed must be"),
+        ({"claim": ONE, "stop_when": "tired"}, "stop_when must be refuted or never"),
+        ({"claim": ONE, "failure_probability": 2}, "failure_probability must"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        audit_pair(Laplace(1.0), 0, 1, **options)
+
+
+def test_bad_targets():
+    with pytest.raises(InvalidArgument, match="must be callable"):
+        PairTarget(3, 0, 1)
+    with pytest.raises(InvalidArgument, match="features must be callable"):
+        PairTarget(Laplace(1.0), 0, 1, features=3)
