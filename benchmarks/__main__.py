@@ -1,8 +1,8 @@
-"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training]``: all of them, or the named ones."""
+"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training] [pairs]``: all of them, or the named ones."""
 
 import sys
 
-from benchmarks import overhead, simulation, speed, strength, training
+from benchmarks import overhead, pairs, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -10,6 +10,7 @@ PARTS = {
     "simulation": simulation.main,
     "strength": strength.main,
     "training": training.main,
+    "pairs": pairs.main,
 }
 
 if __name__ == "__main__":

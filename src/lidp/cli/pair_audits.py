@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from lidp.claim import Claim
-from lidp.cli.catalogue import truth_of
+from lidp.cli.catalogue import DELTA, truth_of
 from lidp.cli.targets import find_object
 from lidp.cli.watching import Watch
 from lidp.errors import InvalidArgument
@@ -18,7 +18,6 @@ from lidp.pairs.audits import PairResult, audit_pair
 from lidp.result import Verdict
 
 CATALOGUE_NAME = "catalogue"
-_DELTA = 1e-5  # for mechanisms of the catalogue that cannot do without
 
 
 def is_pair(target: str, pair: bool) -> bool:
@@ -51,7 +50,7 @@ def audit_catalogue(
     """Audit every mechanism of the catalogue at a claim."""
     found = []
     for entry in CATALOGUE.values():
-        own = Claim(claim.epsilon, claim.delta or _DELTA) if entry.needs_delta else claim
+        own = Claim(claim.epsilon, claim.delta or DELTA) if entry.needs_delta else claim
         target = entry.make(own.epsilon, own.delta)
         options: Any = {"claim": own, "runs": runs, "failure_probability": failure_probability, "seed": seed}
         found.append((entry, own, audit_pair(target, watch=watch, **options)))

@@ -72,6 +72,7 @@ class Suite:
             **options: Any,
         ) -> PairResult:
             """Fail if the mechanism is shown not to be (epsilon, delta)-DP; other options are those of ``lidp.audit_pair``."""
+            __tracebackhide__ = True  # a failure points at the test, not in here
             nonlocal calls
             calls += 1
             given = {"failure_probability", "seed", "stop_when", "claim"} & set(options)

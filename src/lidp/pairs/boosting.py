@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lidp.pairs.classifier import Classifier, Views
 from lidp.pairs.features import Columns
+from lidp.workers import use_one_core
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -40,7 +41,8 @@ class _Fitted:
     def add_to(self, outputs: Columns) -> Columns:
         """The outputs with one column more."""
         values = outputs.select(self.names)
-        chance = np.clip(self.model.predict_proba(values)[:, 1], 1e-6, 1 - 1e-6)
+        with use_one_core():
+            chance = np.clip(self.model.predict_proba(values)[:, 1], 1e-6, 1 - 1e-6)
         logits = np.log(chance / (1 - chance))
         return Columns((*outputs.names, COLUMN), np.column_stack([outputs.values, logits]), outputs.wholes)
 
@@ -82,7 +84,8 @@ class Boosted:
         half = len(values) // 2
         values = np.where(np.isinf(values), np.sign(values) * 1e300, values)
         model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.1, random_state=0)
-        model.fit(values[:half], coins[:half])
+        with use_one_core():  # on so few rows threads cost more than they gain
+            model.fit(values[:half], coins[:half])
         self._fitted = _Fitted(model, names)
         self._views = Views()
         self._views.learn(Columns(names, values[:half], wholes[:half]), coins[:half])
