@@ -113,7 +113,7 @@ def test_interrupted(tmp_path):
     [
         (["no-such-figure"], "there is no experiment 'no-such-figure'"),
         ([QUICK, "all"], "there is no experiment 'all'"),
-        ([QUICK, "--scale", "huge"], "scale must be smoke or paper, got 'huge'"),
+        ([QUICK, "--scale", "huge"], "scale must be one of smoke, reduced, paper, got 'huge'"),
         ([QUICK, "--workers", "0"], "workers must be a whole number of at least 1, got 0"),
         ([QUICK, "--out", "{file}"], "cannot be written to"),
         ([QUICK, "--out", "/proc/nowhere"], "cannot be written to"),
@@ -170,7 +170,7 @@ def test_cells_that_were_just_begun(tmp_path, content):
 
 def test_cells_of_other_code_are_not_mixed_in(tmp_path, monkeypatch):
     reproduce("binomial-intervals", out=tmp_path)
-    monkeypatch.setattr("lidp.reproduce.kept_cells.source_digest", lambda: "changed")
+    monkeypatch.setattr("lidp.reproduce.kept_cells.source_digest", lambda sources: "changed")
     with pytest.raises(InvalidArgument, match="cells of another source"):
         reproduce("binomial-intervals", out=tmp_path)
 

@@ -217,7 +217,7 @@ def trials_to_reach(curve: Sequence[tuple[int, float]], goal: float) -> float | 
     if above <= below:
         return None
     found = fewer + (more - fewer) * (goal - below) / (above - below)
-    return found if found > 0 else float(curve[0][0])  # a straight line would reach it before the first trial
+    return found if found >= 1 else float(curve[0][0])  # a straight line would reach it before the first trial
 
 
 def factor_findings(table: Sequence[Row]) -> list[Finding]:

@@ -36,11 +36,9 @@ class Setting:
 
 SETTINGS = (
     Setting(60_000, 8.0, 128, "random-gradient", 64, 3),
-    Setting(60_000, 8.0, 128, "dirac-gradient", 64, 3),
-    Setting(6_000, 4.0, 96, "random-gradient", 64, 8),
-    Setting(6_000, 4.0, 96, "random-gradient", 256, 8),
-    Setting(6_000, 4.0, 96, "dirac-gradient", 64, 8),
-    Setting(6_000, 4.0, 96, "dirac-gradient", 256, 8),
+    Setting(6_000, 4.0, 96, "random-gradient", 64, 5),
+    Setting(6_000, 4.0, 96, "dirac-gradient", 64, 5),
+    Setting(6_000, 4.0, 96, "dirac-gradient", 256, 5),
 )
 _WANTED = {(60_000, "random-gradient", 64): 0.75, (6_000, "random-gradient", 64): 1.2}
 

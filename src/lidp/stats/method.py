@@ -37,7 +37,7 @@ class Method(ABC):
         plain: dict[str, Any] = {}
         for item in fields(self):  # type: ignore[arg-type]  # every concrete method is a dataclass
             value = getattr(self, item.name)
-            if value is not None and item.name != "direction":
+            if value is not None and value is not False and item.name != "direction":  # a switch that is off says nothing
                 plain[item.name] = value if isinstance(value, (bool, int, float)) else str(value)
         return plain
 
