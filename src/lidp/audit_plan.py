@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class AuditPlan:
     sequential: bool
     origin: str | None
     fingerprint: str
+    facts: Mapping[str, float | str] = field(default_factory=dict)
 
     @classmethod
     def make(
@@ -85,6 +86,7 @@ class AuditPlan:
             sequential=sequential,
             origin=origin,
             fingerprint=fingerprint(target),
+            facts=dict(target.facts),
         )
 
     @classmethod
@@ -105,6 +107,7 @@ class AuditPlan:
             sequential=configuration["sequential"],
             origin=configuration["origin"],
             fingerprint=configuration["fingerprint"],
+            facts=configuration.get("facts", {}),
         )
 
     @property
@@ -123,7 +126,7 @@ class AuditPlan:
             "sequential": self.sequential,
             "origin": self.origin,
             "fingerprint": self.fingerprint,
-        }
+        } | ({"facts": dict(self.facts)} if self.facts else {})
 
 
 def _probe(design: Design, sequential: bool) -> Scores:

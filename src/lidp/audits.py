@@ -328,6 +328,7 @@ class _Audit:
             bound=found,
             claim=plan.claim,
             target=plan.name,
+            facts=plan.facts,
             design=plan.design,
             method=plan.method,
             seed=plan.seed,

@@ -62,6 +62,8 @@ class AuditResult:
     notes: tuple[TrialNote, ...] = field(repr=False, compare=False)
     versions: Mapping[str, str] = field(repr=False, compare=False)
     seconds: float = field(default=0.0, compare=False)
+    facts: Mapping[str, float | str] = field(default_factory=dict)
+    """what the target says of itself, such as its noise"""
 
     @property
     def models(self) -> int:
@@ -96,6 +98,7 @@ class AuditResult:
             "planned_trials": self.planned_trials,
             "models": self.models,
             "preparation_models": self.preparation_models,
+            "facts": dict(self.facts),
             "failed_runs": self.failed_runs,
             "retried_trials": self.retried_trials,
             "unscored_canaries": self.unscored_canaries,
@@ -168,6 +171,12 @@ class AuditResult:
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} trials x {self.bound.canaries:,} canaries, "
             f"{self.models:,} models" + (f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""),
         ]
+        if self.facts:
+            said = (
+                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in self.facts.items()
+            )
+            lines.append(f"  target     {', '.join(said)}")
         if self.failed_runs or self.retried_trials:
             lines.append(
                 f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"

@@ -48,6 +48,7 @@ class Target:
         prepare: an optional step ``prepare(dataset, rng) -> Prepared`` that runs once before the first trial, with
             randomness of its own: pilot models, a decomposition. It is stored with the audit and its models are counted.
         name: how results call the target.
+        facts: what results should say of the target besides: numbers or words by name.
     """
 
     mechanism: Any
@@ -56,6 +57,7 @@ class Target:
     dataset: Any = ()
     prepare: Any = None
     name: str = ""
+    facts: Mapping[str, float | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

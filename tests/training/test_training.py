@@ -251,3 +251,13 @@ def test_faults_are_found_within_the_budget(fault, canary, seed):
     )
     result = lidp.audit(made.target, claim=CLAIM, trials=768, seed=seed)
     assert result.verdict is Verdict.REFUTED
+
+
+def test_the_noise_is_in_the_result(tmp_path):
+    made = training_target(DATA, CLAIM, training=QUICK, pilots=2)
+    result = lidp.audit(made.target, claim=CLAIM, trials=4, store=tmp_path / "audit.db")
+    for found in (result, lidp.result_of(tmp_path / "audit.db")):
+        assert found.facts["noise multiplier"] == made.calibration.sigma
+        assert found.facts["which buys ε ="] == made.calibration.epsilon
+        assert "which buys ε = " in str(found)
+    assert result.to_dict()["facts"]["steps"] == made.trainer.steps

@@ -142,6 +142,13 @@ def training_target(
         dataset=TrainingSet(data.x, data.y, kind, replaces, data.unit),
         prepare=Pilots(replace(trainer, test=None), pilots, pool),
         name=name,
+        facts={
+            "noise multiplier": calibration.sigma,
+            "which buys ε =": calibration.epsilon,
+            "by": f"{calibration.accountant} accounting",
+            "steps": steps,
+            "sampling rate": rate,
+        },
     )
     return TrainingTarget(target, trainer, calibration)
 
