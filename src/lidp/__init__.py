@@ -31,13 +31,13 @@ from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, T
 from lidp.stats.wilson import Wilson
 
 if TYPE_CHECKING:
-    from lidp.audits import AuditInterrupted, Progress, audit, result_of
+    from lidp.audits import Progress, audit, result_of
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
     from lidp.pair_target import PairTarget
     from lidp.pairs.audits import PairProgress, PairResult, audit_pair
     from lidp.planner import BudgetPlan, plan
-    from lidp.result import AuditResult, Verdict, recheck
+    from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
     from lidp.target import Output, Prepared, Target
     from lidp.trials.scoring import Decorrelated, SelfNormalised
 
@@ -45,7 +45,7 @@ __version__ = "0.1.0"
 
 # What runs audits is imported on first use: those who only have scores do not wait for it.
 _LAZY = {
-    "AuditInterrupted": "lidp.audits",
+    "AuditInterrupted": "lidp.result",
     "AuditResult": "lidp.result",
     "BudgetPlan": "lidp.planner",
     "CanaryDistribution": "lidp.canaries",

@@ -18,7 +18,7 @@ from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.interrupts import Interrupts
-from lidp.result import AuditResult, TrialNote, Verdict
+from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
@@ -47,14 +47,6 @@ class Progress:
         bound = "" if self.epsilon is None else f", ε ≥ {self.epsilon:.2f} (claim {self.claim:g})"
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.done:,}/{self.planned:,} trials, {rate:,.1f}/s, at most {left:,.0f} s left{bound}{failed}"
-
-
-class AuditInterrupted(KeyboardInterrupt):
-    """An interrupt, with the result so far; all finished trials are in the store, if there is one."""
-
-    def __init__(self, result: AuditResult | None) -> None:
-        super().__init__("the audit was interrupted")
-        self.result = result
 
 
 def audit(

@@ -195,6 +195,14 @@ class AuditResult:
         return "\n".join(lines)
 
 
+class AuditInterrupted(KeyboardInterrupt):
+    """An interrupt, with the result so far; all finished trials are in the store, if there is one."""
+
+    def __init__(self, result: AuditResult | None) -> None:
+        super().__init__("the audit was interrupted")
+        self.result = result
+
+
 def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
     """Compute the bound of a witness again, from its scores alone.
 
@@ -209,8 +217,11 @@ def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
     scores = Scores(**arrays, neighbours=claim.neighbours, sequential=witness["sequential"])
     method = from_plain(witness["method"])
     found = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
-    if found.epsilon != witness["epsilon"] or found.refutes(claim) != witness["refuted"]:
+    if found.epsilon != witness["epsilon"]:
         raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {found.epsilon}")
+    if found.refutes(claim) != witness["refuted"]:
+        stated = "refuted" if witness["refuted"] else "not refuted"
+        raise InvalidArgument(f"the witness states that {claim} is {stated}, its scores say otherwise")
     return found
 
 

@@ -5,6 +5,7 @@ It stands beside the package so that sessions that do not use it import nothing 
 
 from __future__ import annotations
 
+import argparse
 import secrets
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 _BUDGETS = {"quick": 1.0, "nightly": 10.0, "exhaustive": 100.0}
 _FIXTURE = "assert_private"
-_SUITE: pytest.StashKey[Any] = pytest.StashKey()
+_TESTS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 _SEED: pytest.StashKey[int] = pytest.StashKey()
 _TOTAL: pytest.StashKey[dict[str, int]] = pytest.StashKey()
 
@@ -47,17 +48,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _probability(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"must lie strictly between 0 and 1, got {text}")
     return value
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError
-    return value
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text}")
+    return int(text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,8 +79,8 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count the tests that share the failure probability."""
-    config.stash[_SUITE] = sum(_FIXTURE in getattr(item, "fixturenames", ()) for item in items)
+    """Note the tests that share the failure probability: those that name the fixture, directly or through another."""
+    config.stash[_TESTS] = frozenset(item.nodeid for item in items if _FIXTURE in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +90,7 @@ def _dp_suite(request: pytest.FixtureRequest) -> Any:
     config = request.config
     suite = Suite(
         failure_probability=config.getoption("--dp-failure-probability"),
-        tests=config.stash[_SUITE],
+        tests=config.stash[_TESTS],
         seed=config.stash[_SEED],
         scale=_BUDGETS[config.getoption("--dp-budget")],
         witnesses=config.rootpath / config.getoption("--dp-witnesses"),

@@ -56,6 +56,55 @@ def test_false_alarms_of_a_mechanism_that_remembers():
     assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
 
 
+def test_outputs_are_not_told_apart_by_where_they_lie_in_memory():
+    """Equal records of two data sets that were loaded one after the other."""
+    loaded = [["".join(["record ", str(i)]) for i in range(3)] for _ in range(2)]
+
+    def mechanism(dataset, rng):
+        return np.array([dataset[1][rng.integers(3)]], dtype=object)
+
+    found = audit_pair(mechanism, (0, loaded[0]), (1, loaded[1]), claim=Claim(0.5), runs=2000)
+    assert found.verdict is Verdict.NOT_REFUTED
+    assert found.bound.epsilon == 0
+
+    class Record:
+        pass
+
+    with pytest.raises(AuditFailed, match="which is Record; wrap it"):
+        audit_pair(lambda dataset, rng: Record(), 0, 1, claim=ONE)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda rng: np.random.default_rng(rng.bit_generator.seed_seq.generate_state(1)).laplace(),
+        lambda rng: copy.deepcopy(rng).laplace(),
+        lambda rng: np.random.laplace(),  # noqa: NPY002
+    ],
+    ids=["seeded", "copied", "global"],
+)
+def test_mechanisms_that_seed_themselves_from_the_rng(noise):
+    found = audit_pair(lambda dataset, rng: dataset + noise(rng), 0, 1, claim=ONE, runs=2000, failure_probability=1e-3)
+    assert found.verdict is Verdict.NOT_REFUTED
+    assert found.bound.epsilon > 0.5
+
+
+def test_false_alarms_of_many_runs_in_order():
+    class Sorted(Laplace):
+        def many(self, dataset, size, rng):
+            return np.sort(rng.laplace(size=size))
+
+    verdicts = [audit_pair(Sorted(1.0), 0, 1, claim=Claim(0.05), runs=2000, seed=seed).verdict for seed in range(100)]
+    assert_covers(verdicts.count(Verdict.REFUTED), 100, 0.05)
+
+
+def test_global_generators_are_left_as_they_were():
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    audit_pair(one_by_one(1.0), 0, 1, claim=ONE, runs=100)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_a_correct_mechanism_in_two_hundred_of_two_hundred_seeds(scale):
@@ -95,6 +144,32 @@ def test_boosting_finds_what_no_single_column_shows():
         return bits
 
     assert audit_pair(mechanism, 0, 1, claim=ONE, runs=30_000).verdict is Verdict.REFUTED
+
+
+def test_an_output_that_is_written_over():
+    class Buffer:
+        def __init__(self):
+            self.output = np.zeros(1)
+
+        def __call__(self, dataset, rng):
+            self.output[:] = dataset + 1e-3 * rng.normal()
+            return self.output
+
+    assert audit_pair(Buffer(), 0, 1, claim=ONE, runs=1000).verdict is Verdict.REFUTED
+
+
+def test_what_happens_rarely():
+    """None in 99 of 100 runs, and then the truth."""
+    found = audit_pair(lambda data, rng: data if rng.random() < 0.01 else None, 0, 1, claim=Claim(1.0), runs=20_000)
+    assert found.verdict is Verdict.REFUTED
+    harmless = audit_pair(lambda data, rng: 1 if rng.random() < 0.01 else None, 0, 1, claim=ONE, runs=5000)
+    assert harmless.verdict is Verdict.NOT_REFUTED
+    assert harmless.leak == "no output differs for certain"
+
+
+def test_dicts_of_ever_other_keys():
+    found = audit_pair(lambda data, rng: {int(rng.integers(10**9)): data + rng.laplace()}, 0, 1, claim=ONE, runs=3000)
+    assert found.verdict is not Verdict.REFUTED
 
 
 def test_features_of_ones_own():
@@ -190,6 +265,8 @@ def test_a_run_that_raises_is_kept_and_not_bet_on():
 
 def test_too_few_runs_are_undecided():
     assert audit_pair(Laplace(1e-9), 0, 1, claim=ONE, runs=5).verdict is Verdict.UNDECIDED
+    # Nothing is staked on the first runs.
+    assert audit_pair(Laplace(1e-9), 0, 1, claim=Claim(0.01), runs=32).verdict is Verdict.UNDECIDED
 
 
 def test_watching():
@@ -261,6 +338,55 @@ def test_a_mechanism_that_changes_its_data():
 
     with pytest.raises(AuditFailed, match="changed the data set d0"):
         audit_pair(mechanism, [1], [1, 2], claim=ONE)
+
+
+def test_a_constant():
+    with pytest.raises(AuditFailed, match="does not use the rng"):
+        audit_pair(lambda dataset, rng: 7, 0, 1, claim=ONE, runs=1000)
+
+
+def test_data_that_can_be_read_once():
+    with pytest.raises(InvalidArgument, match="d0 can be read only once"):
+        audit_pair(lambda data, rng: sum(data) + rng.laplace(), iter([1]), iter([1, 5]), claim=ONE)
+
+
+def test_features_that_fail():
+    with pytest.raises(AuditFailed, match=r"features\(.*\) failed: ZeroDivisionError"):
+        audit_pair(one_by_one(1.0), 0, 1, claim=ONE, features=lambda value: 1 / 0)
+
+
+def test_a_list_in_itself():
+    def mechanism(dataset, rng):
+        found = [rng.laplace()]
+        found.append(found)
+        return found
+
+    with pytest.raises(AuditFailed, match="nested too deeply"):
+        audit_pair(mechanism, 0, 1, claim=ONE)
+
+
+def test_classifiers_that_are_none():
+    with pytest.raises(InvalidArgument, match="a classifier has predict_and_learn"):
+        audit_pair(one_by_one(1.0), 0, 1, claim=ONE, classifier=3)
+
+    class Short:
+        def predict_and_learn(self, outputs, coins):
+            return np.zeros(3)
+
+        def explain(self):
+            return ""
+
+    with pytest.raises(AuditFailed, match="must give 32 finite log-odds"):
+        audit_pair(one_by_one(1.0), 0, 1, claim=ONE, classifier=Short())
+
+
+def test_arguments_that_are_given_twice():
+    with pytest.raises(InvalidArgument, match="do not give them again"):
+        audit_pair(PairTarget(Laplace(1.0), 0, 1), 0, 5, claim=ONE)
+    with pytest.raises(InvalidArgument, match="d0 and d1 are not given"):
+        audit_pair(Laplace(1.0), claim=ONE)
+    with pytest.raises(InvalidArgument, match="pairs must give tuples"):
+        audit_pair(Laplace(1.0), pairs=[1, 2], claim=ONE)
 
 
 def test_a_mechanism_that_ignores_its_rng():

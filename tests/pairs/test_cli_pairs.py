@@ -66,7 +66,11 @@ def test_the_catalogue(capsys):
         (["{file}:pair"], "add --pair"),
         (["{file}:pair", "--pair", "--store", "x.db"], "--store is for audits with canaries"),
         (["{file}:pair", "--pair", "--runs", "0"], "runs must be"),
-        (["catalogue:gaussian"], "delta"),
+        (["catalogue:gaussian"], "gaussian adds Gaussian noise, which needs --delta above 0"),
+        (["{file}:pair", "--pair", "--trials", "5"], "--trials is for audits with canaries"),
+        (["{file}:pair", "--pair", "--design", "bogus"], "--design is for audits with canaries"),
+        (["gaussian", "--runs", "5"], "--runs is for --pair"),
+        (["catalogue", "--all", "--json"], "--json is for one mechanism"),
     ],
 )
 def test_bad_usage(capsys, file, arguments, message):
@@ -85,3 +89,29 @@ def test_bad_witnesses(capsys, tmp_path):
         assert code == 2
         assert err.startswith("lidp: ")
         assert err.count("\n") == 1
+
+
+def test_a_mechanism_that_exits(capsys, tmp_path):
+    path = tmp_path / "leaves.py"
+    path.write_text("import sys\npair = (lambda data, rng: sys.exit(0), 0, 1)\n")
+    code, _, err = run(capsys, "audit", f"{path}:pair", "--pair", "--epsilon", 1, "--quiet")
+    assert code == 3
+    assert "raises on d0: SystemExit: 0" in err
+
+
+def test_an_interrupt_shows_the_bound_so_far(capsys, tmp_path):
+    path = tmp_path / "stops.py"
+    path.write_text(
+        "calls = 0\n"
+        "def mechanism(data, rng):\n"
+        "    global calls\n"
+        "    calls += 1\n"
+        "    if calls > 300:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return data + rng.laplace(0, 1.0)\n"
+        "pair = (mechanism, 0, 1)\n"
+    )
+    code, out, err = run(capsys, "audit", f"{path}:pair", "--pair", "--epsilon", 1, "--quiet")
+    assert code == 130
+    assert "of 50,000 runs" in out
+    assert "interrupted" in err

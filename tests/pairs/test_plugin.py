@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from lidp import InvalidArgument
-from lidp.pairs.assertions import Suite, share_of_call
+from lidp.pairs.assertions import NotPrivate, Suite, share_of_call
 
 pytest_plugins = ["pytester"]
 
@@ -61,12 +61,12 @@ def test_right_ones_pass_and_wrong_ones_fail_with_all_that_is_needed(session):
             "*bound    ε ≥ 1.*, more than the 1 claimed",
             "*runs     * of 5,000; a true claim would fail here with probability 2.*e-07",
             "*leak     value*runs on d0*",
-            "*seed     *",
-            "*witness  *test_suite.py-test_wrong-1.json*",
+            "*seed     *; pytest --dp-seed=5 repeats the session",
+            "*witness  lidp witness *test_suite.py-test_wrong-*-1.json checks it again",
             "dp: 4 assertions, *runs, budget quick, false-alarm probability of the session 1e-06, --dp-seed=5",
         ]
     )
-    witness = session.path / "dp-witnesses" / "test_suite.py-test_wrong-1.json"
+    (witness,) = (session.path / "dp-witnesses").glob("test_suite.py-test_wrong-*-1.json")
     checked = witness_command(witness)
     assert checked.returncode == 1
     assert "refuted: ε ≥ 1." in checked.stdout
@@ -109,7 +109,7 @@ def test_a_failure_probability_of_ones_own(session):
 def test_bad_options(session, option):
     result = session(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*argument {option.partition('=')[0]}: invalid*"])
+    result.stderr.fnmatch_lines([f"*argument {option.partition('=')[0]}: *{option.partition('=')[2]}*"])
 
 
 def test_nothing_is_imported_where_nothing_is_asserted(pytester):
@@ -120,7 +120,16 @@ def test_nothing_is_imported_where_nothing_is_asserted(pytester):
 
 
 def suite(tmp_path, **options):
-    return Suite(**{"failure_probability": 0.01, "tests": 4, "seed": 1, "scale": 1.0, "witnesses": tmp_path, **options})
+    return Suite(
+        **{
+            "failure_probability": 0.01,
+            "tests": frozenset("tuvw"),
+            "seed": 1,
+            "scale": 1.0,
+            "witnesses": tmp_path,
+            **options,
+        }
+    )
 
 
 def test_an_assertion_that_could_never_fail_is_refused(tmp_path):
@@ -145,3 +154,25 @@ def test_the_failure_probability_is_split(tmp_path):
     shares = [result.bound.failure_probability for result in results]
     assert shares == pytest.approx([0.0025 * 0.9, 0.0025 * 0.05, 0.0025 * 0.1 / 6])
     assert len({result.seed for result in results}) == 3
+
+
+def test_a_test_that_was_not_counted_is_refused(pytester):
+    pytester.makepyfile(
+        test_lazy="""
+        def test_it(request):
+            request.getfixturevalue("assert_private")
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=0, failed=1)
+    result.stdout.fnmatch_lines(["*test_it was not counted when the failure probability was split*"])
+
+
+def test_a_witness_that_cannot_be_written_does_not_hide_the_failure(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert_private = suite(tmp_path, witnesses=tmp_path / "file" / "below").asserting("t")
+    with pytest.raises(NotPrivate, match="could not be written to"):
+        assert_private(lambda count, rng: count + rng.laplace(0, 0.1), 0, 1, epsilon=1.0, runs=2000)
+    long = suite(tmp_path, tests=frozenset(["x" * 500]))
+    with pytest.raises(NotPrivate, match="checks it again"):
+        long.asserting("x" * 500)(lambda count, rng: count + rng.laplace(0, 0.1), 0, 1, epsilon=1.0, runs=2000)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lidp.audits import AuditInterrupted, audit
+from lidp.audits import audit
 from lidp.claim import Claim, Neighbours
 from lidp.cli import options, pair_audits, training_options
 from lidp.cli.targets import BUILT_IN, load_target
@@ -19,7 +19,7 @@ from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import audit_pair
-from lidp.result import AuditResult, Verdict
+from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.training.presets import PRESETS
 
 HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.
@@ -30,14 +30,19 @@ The target dpsgd trains models by DP-SGD with the noise that the claim takes; --
 Presets: {", ".join(PRESETS)}; the last needs no data.
 
 With --pair the target is a mechanism and two neighbouring data sets, audited by --runs of it: a lidp.PairTarget or a tuple
-(mechanism, d0, d1). catalogue:NAME is one of the mechanisms that "lidp catalogue" lists; catalogue --all is all of them.
+(mechanism, d0, d1). catalogue:NAME is one of the mechanisms that "lidp catalogue" lists; catalogue --all is all of them,
+each with the failure probability to itself.
 
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
 usage, 3 if the audit could not run, 130 if it was interrupted.
 """
 
 
+_FOR_CANARIES = ("design", "canaries", "trials", "method", "workers", "store", "time_limit", "no_retry")
+
+
 def command(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)],
     epsilon: options.ClaimedEpsilon,
     delta: options.Delta = 0.0,
@@ -76,9 +81,10 @@ def command(
     trained = {"preset": preset, "canary": canary, "data": data, "records": records, "epochs": epochs}
     trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "fault": fault}
     if pair_audits.is_pair(target, pair):
-        pair_audits.refuse(trained | {"store": store, "method": method, "time-limit": time_limit, "no-retry": no_retry})
+        pair_audits.refuse({**trained, **_given(context, *_FOR_CANARIES)}, "for audits with canaries, not for --pair")
         claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
         if every or target == pair_audits.CATALOGUE_NAME:
+            pair_audits.refuse(_given(context, "report", "stop_when", "as_json"), "for one mechanism, not for all")
             return _catalogue(target, every, claim, runs, failure_probability, seed, quiet)
 
         def run_pair(watch: Watch | None) -> AuditResult:
@@ -92,7 +98,8 @@ def command(
                 watch=watch,
             )
 
-        return finish(run_pair, again="run it again", report=report, as_json=as_json, quiet=quiet)
+        return finish(run_pair, again="run the same command again", report=report, as_json=as_json, quiet=quiet)
+    pair_audits.refuse(_given(context, "runs"), "for --pair")
     if every:
         raise InvalidArgument("--all is for the target catalogue")
     target = training_options.as_text(target, canaries, trained)
@@ -118,6 +125,15 @@ def command(
         )
 
     return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json, quiet=quiet)
+
+
+def _given(context: typer.Context, *names: str) -> dict[str, bool]:
+    """Which of some options were typed."""
+    typed = {name: context.get_parameter_source(name) for name in names}
+    return {
+        {"as_json": "json"}.get(name, name).replace("_", "-"): source is not None and source.name == "COMMANDLINE"
+        for name, source in typed.items()
+    }
 
 
 def _catalogue(

@@ -28,7 +28,10 @@ def is_pair(target: str, pair: bool) -> bool:
 def load_pair(target: str, claim: Claim) -> PairTarget:
     """The pair that a text names: ``catalogue:NAME``, or an object in a file or module."""
     if target.startswith(f"{CATALOGUE_NAME}:"):
-        return find(target.partition(":")[2]).make(claim.epsilon, claim.delta)
+        entry = find(target.partition(":")[2])
+        if entry.needs_delta and not claim.delta:
+            raise InvalidArgument(f"{entry.name} adds Gaussian noise, which needs --delta above 0")
+        return entry.make(claim.epsilon, claim.delta)
     found = find_object(target)
     if isinstance(found, PairTarget):
         return found
@@ -37,11 +40,11 @@ def load_pair(target: str, claim: Claim) -> PairTarget:
     raise InvalidArgument(f"{target} is a {type(found).__name__}, not a lidp.PairTarget or a tuple (mechanism, d0, d1)")
 
 
-def refuse(options: Mapping[str, object]) -> None:
-    """Options that mean nothing without canaries and trials."""
-    for name, value in options.items():
+def refuse(given: Mapping[str, object], what: str) -> None:
+    """Options that would mean nothing here; those that were not given are None or False."""
+    for name, value in given.items():
         if value is not None and value is not False:
-            raise InvalidArgument(f"--{name} is for audits with canaries, not for --pair")
+            raise InvalidArgument(f"--{name} is {what}")
 
 
 def audit_catalogue(

@@ -25,7 +25,7 @@ def command(
         found = recheck(witness)
     except OSError as error:
         raise InvalidArgument(f"{file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument(f"{file} is not a witness ({type(error).__name__}: {error})") from None

@@ -22,7 +22,7 @@ _FIRST_CALL = 0.9
 class NotPrivate(AssertionError):
     """A claim was refuted."""
 
-    def __init__(self, result: PairResult, witness: Path) -> None:
+    def __init__(self, result: PairResult, witness: str, session_seed: int) -> None:
         self.result = result
         bound, claim = result.bound, result.claim
         super().__init__(
@@ -31,8 +31,8 @@ class NotPrivate(AssertionError):
             f"  runs     {bound.trials:,} of {result.planned_trials:,}; a true claim would fail here with probability "
             f"{bound.failure_probability:.2g}\n"
             f"  leak     {result.leak}\n"
-            f"  seed     {result.seed}\n"
-            f"  witness  {witness} (lidp witness {witness} checks it again)"
+            f"  seed     {result.seed}; pytest --dp-seed={session_seed} repeats the session\n"
+            f"  witness  {witness}"
         )
 
 
@@ -46,11 +46,12 @@ class Suite:
     """The assertions of a session: they split one failure probability among them.
 
     Guarantee: if all claims are true, the probability that any assertion of the session fails is at most
-    ``failure_probability``, as long as at most ``tests`` tests use it, however often each.
+    ``failure_probability``, however often each of the ``tests`` asserts. Others are refused.
     """
 
     failure_probability: float
-    tests: int
+    tests: frozenset[str]
+    """the names of the tests that share it"""
     seed: int
     scale: float
     witnesses: Path
@@ -59,6 +60,10 @@ class Suite:
 
     def asserting(self, test: str) -> Callable[..., PairResult]:
         """The function that a test calls."""
+        if test not in self.tests:
+            raise InvalidArgument(
+                f"{test} was not counted when the failure probability was split; name assert_private among its arguments"
+            )
         calls = 0
 
         def assert_private(
@@ -78,7 +83,7 @@ class Suite:
             given = {"failure_probability", "seed", "stop_when", "claim"} & set(options)
             if given:
                 raise InvalidArgument(f"{sorted(given)[0]} is set by the session; see pytest --help for --dp-...")
-            beta = self.failure_probability / max(self.tests, 1) * share_of_call(calls)
+            beta = self.failure_probability / len(self.tests) * share_of_call(calls)
             result = audit_pair(
                 mechanism,
                 d0,
@@ -97,7 +102,7 @@ class Suite:
                     "so this assertion could never fail; raise runs"
                 )
             if result.verdict is Verdict.REFUTED:
-                raise NotPrivate(result, self._keep(test, calls, result))
+                raise NotPrivate(result, self._keep(test, calls, result), self.seed)
             return result
 
         return assert_private
@@ -105,8 +110,13 @@ class Suite:
     def _seed(self, test: str, call: int) -> int:
         return int.from_bytes(hashlib.sha256(f"{self.seed}/{test}/{call}".encode()).digest()[:6], "big")
 
-    def _keep(self, test: str, call: int, result: PairResult) -> Path:
-        self.witnesses.mkdir(parents=True, exist_ok=True)
-        path = self.witnesses / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', test)}-{call}.json"
-        path.write_text(json.dumps(result.witness(), allow_nan=False) + "\n", encoding="utf-8")
-        return path
+    def _keep(self, test: str, call: int, result: PairResult) -> str:
+        """Write a witness, and say where; that it cannot be written must not hide the failure."""
+        own = hashlib.sha256(test.encode()).hexdigest()[:8]  # names of tests may be long, or differ in odd characters only
+        path = self.witnesses / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', test)[-100:]}-{own}-{call}.json"
+        try:
+            self.witnesses.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(result.witness(), allow_nan=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            return f"could not be written to {path}: {error.strerror}"
+        return f"lidp witness {path} checks it again"

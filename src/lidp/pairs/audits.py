@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -16,13 +16,14 @@ from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import CoinFlip
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.global_generators import kept_global_generators
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.classifier import Classifier
-from lidp.pairs.running import PairRunner, block_sizes
-from lidp.result import AuditResult, Verdict
+from lidp.pairs.running import FIRST_BLOCK, PairRunner, block_sizes, never_varies
+from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.scores import Scores
-from lidp.stats.coin_wager import CoinWager, CoinWagerRun
+from lidp.stats.coin_wager import CoinWager
 from lidp.streams import check_seed
 
 
@@ -62,7 +63,7 @@ class PairResult(AuditResult):
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} runs"
             + (f", {self.search_runs:,} more to choose the data sets" if self.search_runs else ""),
-            f"  leak       {self.leak}",
+            f"  {'leak      ' if self.verdict is Verdict.REFUTED else 'difference'} {self.leak}",
         ]
         if self.failed_runs:
             lines.append(f"  trouble    {self.failed_runs:,} runs raised (kept, not bet on)")
@@ -106,97 +107,135 @@ def audit_pair(
         watch: called with a :class:`PairProgress` now and then.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
-    ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on.
+    ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
+    independent of one another but for what outputs already told; for ``many``, that its rows are independent runs.
     """
+    target = _checked(mechanism, d0, d1, features, claim, classifier, stop_when)
+    failure_probability = checks.probability(failure_probability=failure_probability)
+    runs, seed = checks.count(runs=runs), check_seed(seed)
+    start = time.monotonic()
+    with kept_global_generators():
+        searched = 0
+        if pairs is not None:
+            from lidp.pairs.search import choose_pair
+
+            budget = max(1, int(checks.probability(search_share=search_share) * runs))
+            target, searched = choose_pair(target, pairs, claim, budget, seed, bits=bits)
+        runner = PairRunner(target, seed, bits=bits)
+        runner.check(claim)
+        method = CoinWager(log_odds=True, largest=max(10.0, 2 * claim.epsilon))
+        ledger = _Ledger(method, claim, failure_probability, classifier)
+
+        def result() -> PairResult:
+            return ledger.result(
+                target, planned=runs - searched, searched=searched, seed=seed, stop_when=stop_when, start=start
+            )
+
+        try:
+            for number, size in enumerate(block_sizes(runs - searched)):
+                ledger.wager_on(runner, number, size)
+                if watch is not None:
+                    seconds = time.monotonic() - start
+                    watch(PairProgress(ledger.runs, runs - searched, ledger.wager.epsilon, claim.epsilon, seconds))
+                if stop_when == "refuted" and ledger.wager.epsilon > claim.epsilon:
+                    break
+        except KeyboardInterrupt:
+            raise AuditInterrupted(result() if ledger.runs else None) from None
+        return result()
+
+
+def _checked(
+    mechanism: Any, d0: Any, d1: Any, features: Any, claim: Claim, classifier: Classifier | None, stop_when: str
+) -> PairTarget:
+    """The target, if the arguments fit together."""
     if not isinstance(claim, Claim):
         raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=1), got {claim!r}")
     if stop_when not in ("refuted", "never"):
         raise InvalidArgument(f"stop_when must be refuted or never, got {stop_when!r}")
-    runs, seed = checks.count(runs=runs), check_seed(seed)
-    start = time.monotonic()
-    target = mechanism if isinstance(mechanism, PairTarget) else PairTarget(mechanism, d0, d1, features)
-    searched = 0
-    if pairs is not None:
-        from lidp.pairs.search import choose_pair
-
-        budget = max(1, int(checks.probability(search_share=search_share) * runs))
-        target, searched = choose_pair(target, pairs, claim, budget, seed)
-    runner = PairRunner(target, seed, bits=bits)
-    runner.check(claim)
-    method = CoinWager(log_odds=True, largest=max(10.0, 2 * claim.epsilon))
-    wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
-    ledger = _Ledger(wager, classifier)
-    for number, size in enumerate(block_sizes(runs - searched)):
-        ledger.wager_on(runner, number, size)
-        if watch is not None:
-            watch(PairProgress(ledger.runs, runs - searched, wager.epsilon, claim.epsilon, time.monotonic() - start))
-        if stop_when == "refuted" and wager.epsilon > claim.epsilon:
-            break
-    scores = ledger.scores()
-    if scores.failed.all():
-        raise AuditFailed(f"all {ledger.runs:,} runs of {target.name} raised, the first with: {ledger.first_failure}")
-    found = wager.bound()
-    if stop_when == "refuted" and found.refutes(claim):
-        # The result is that of the run at which the claim fell, although its block was run to its end.
-        fell = next(seen for seen, epsilon in found.path if epsilon > claim.epsilon)
-        scores = scores[:fell]
-        found = method.bound(scores, delta=claim.delta, failure_probability=failure_probability)
-    verdict = Verdict.NOT_REFUTED if _could_refute(scores.trials, claim, failure_probability) else Verdict.UNDECIDED
-    return PairResult(
-        verdict=Verdict.REFUTED if found.refutes(claim) else verdict,
-        bound=found,
-        claim=claim,
-        target=target.name,
-        design=CoinFlip(1, claim.neighbours),
-        method=method,
-        seed=seed,
-        planned_trials=runs - searched,
-        preparation_models=0,
-        scores=scores,
-        notes=(),
-        versions={"python": platform.python_version()} | {name: metadata.version(name) for name in ("lidp", "numpy")},
-        seconds=time.monotonic() - start,
-        leak=ledger.classifier.explain(),
-        search_runs=searched,
-    )
-
-
-def _could_refute(runs: int, claim: Claim, failure_probability: float) -> bool:
-    """Whether guessing right every time would have been enough: a right guess multiplies the wealth by at most 1 + e^-ε."""
-    return bool(runs * np.log1p(np.exp(-claim.epsilon)) > np.log(1 / failure_probability))
+    if classifier is not None and not (hasattr(classifier, "predict_and_learn") and hasattr(classifier, "explain")):
+        raise InvalidArgument(f"a classifier has predict_and_learn(outputs, coins) and explain(), got {classifier!r}")
+    if not isinstance(mechanism, PairTarget):
+        return PairTarget(mechanism, d0, d1, features)
+    if d0 is not None or d1 is not None or features is not None:
+        raise InvalidArgument("a PairTarget has d0, d1 and features of its own; do not give them again")
+    return mechanism
 
 
 class _Ledger:
     """Predictions and coins so far."""
 
-    def __init__(self, wager: CoinWagerRun, classifier: Classifier | None) -> None:
-        self.wager = wager
-        self._classifier = classifier
+    def __init__(self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None) -> None:
+        self.method = method
+        self.claim = claim
+        self.failure_probability = failure_probability
+        self.wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
+        self.classifier = classifier
         self.runs = 0
-        self.first_failure = ""
+        self._first_failure = ""
         self._blocks: list[Scores] = []
-
-    @property
-    def classifier(self) -> Classifier:
-        """Who predicts."""
-        if self._classifier is None:
-            raise AuditFailed("no run has succeeded yet")
-        return self._classifier
+        self._kinds: set[Hashable] = set()
 
     def wager_on(self, runner: PairRunner, number: int, size: int) -> None:
         """Run a block, predict, wager."""
         block = runner.run(number, size)
-        self.first_failure = self.first_failure or block.first_failure
+        self._first_failure = self._first_failure or block.first_failure
+        if len(self._kinds) < 2:
+            self._kinds |= set(block.outputs.wholes)
         logits: NDArray[np.float64] = np.full(size, np.nan)
         if len(block.outputs):
-            if self._classifier is None:
-                self._classifier = default_classifier(block.outputs)
-            logits[~block.failed] = self._classifier.predict_and_learn(block.outputs, block.coins[~block.failed])
+            self.classifier = self.classifier or default_classifier(block.outputs)
+            coins = block.coins[~block.failed]
+            found = np.asarray(self.classifier.predict_and_learn(block.outputs, coins), dtype=np.float64)
+            if found.shape != coins.shape or not np.isfinite(found).all():
+                raise AuditFailed(
+                    f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
+                )
+            logits[~block.failed] = found
         scores = Scores(scores=logits[:, None], coins=block.coins[:, None], failed=block.failed)
         self.wager.update(scores)
         self._blocks.append(scores)
         self.runs += size
 
-    def scores(self) -> Scores:
-        """All of it."""
-        return Scores.join(self._blocks)
+    def result(
+        self, target: PairTarget, *, planned: int, searched: int, seed: int, stop_when: str, start: float
+    ) -> PairResult:
+        """The result so far."""
+        scores = Scores.join(self._blocks)
+        if scores.failed.all() or self.classifier is None:
+            raise AuditFailed(f"all {self.runs:,} runs of {target.name} raised, the first with: {self._first_failure}")
+        if len(self._kinds) == 1 and self.runs >= FIRST_BLOCK:
+            raise never_varies(target, self.runs)
+        claim, beta = self.claim, self.failure_probability
+        found = self.wager.bound()
+        if stop_when == "refuted" and found.refutes(claim):
+            # The result is that of the run at which the claim fell, although its block was run to its end.
+            fell = next(seen for seen, epsilon in found.path if epsilon > claim.epsilon)
+            scores = scores[:fell]
+            found = self.method.bound(scores, delta=claim.delta, failure_probability=beta)
+        verdict = Verdict.NOT_REFUTED if _could_refute(scores, claim, beta) else Verdict.UNDECIDED
+        return PairResult(
+            verdict=Verdict.REFUTED if found.refutes(claim) else verdict,
+            bound=found,
+            claim=claim,
+            target=target.name,
+            design=CoinFlip(1, claim.neighbours),
+            method=self.method,
+            seed=seed,
+            planned_trials=planned,
+            preparation_models=0,
+            scores=scores,
+            notes=(),
+            versions={"python": platform.python_version()} | {name: metadata.version(name) for name in ("lidp", "numpy")},
+            seconds=time.monotonic() - start,
+            leak=self.classifier.explain(),
+            search_runs=searched,
+        )
+
+
+def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> bool:
+    """Whether guessing right every time would have been enough: a right guess multiplies the wealth by at most 1 + e^-ε.
+
+    Nothing is staked on the first block, from which the default classifier learns where to look, nor on runs that failed.
+    """
+    staked = int((~scores.failed[FIRST_BLOCK:]).sum())
+    return bool(staked * np.log1p(np.exp(-claim.epsilon)) > np.log(1 / failure_probability))

@@ -42,12 +42,18 @@ class _Fitted:
         """The outputs with one column more."""
         values = outputs.select(self.names)
         with use_one_core():
-            chance = np.clip(self.model.predict_proba(values)[:, 1], 1e-6, 1 - 1e-6)
+            chance = np.clip(self.model.predict_proba(_finite(values))[:, 1], 1e-6, 1 - 1e-6)
         logits = np.log(chance / (1 - chance))
         return Columns((*outputs.names, COLUMN), np.column_stack([outputs.values, logits]), outputs.wholes)
 
 
 COLUMN = "boosted prediction"
+
+
+def _finite(values: Floats) -> Floats:
+    """The model knows missing values, but none that are infinite."""
+    found: Floats = np.where(np.isinf(values), np.sign(values) * 1e300, values)
+    return found
 
 
 class Boosted:
@@ -82,10 +88,9 @@ class Boosted:
         coins = np.concatenate([flips for _, flips in self._seen])
         wholes = [whole for columns, _ in self._seen for whole in columns.wholes]
         half = len(values) // 2
-        values = np.where(np.isinf(values), np.sign(values) * 1e300, values)
         model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.1, random_state=0)
         with use_one_core():  # on so few rows threads cost more than they gain
-            model.fit(values[:half], coins[:half])
+            model.fit(_finite(values[:half]), coins[:half])
         self._fitted = _Fitted(model, names)
         self._views = Views()
         self._views.learn(Columns(names, values[:half], wholes[:half]), coins[:half])

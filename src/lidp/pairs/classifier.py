@@ -8,6 +8,7 @@ as a whole. Every view counts coins by bin, and all of them predict, weighted by
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -104,6 +105,7 @@ class Views:
         self._views: list[_Cuts | _Wholes] = []
         self._counts = np.zeros((0, 1, 2))
         self._trust = np.zeros(0)
+        self._coins = np.zeros(2)
         self._seen: list[tuple[Columns, Bools]] = []
         self._runs = 0
         self._next_look = 0
@@ -136,6 +138,7 @@ class Views:
         width = max(view.bins for view in self._views)
         self._counts = np.zeros((len(self._views), width, 2))
         self._trust = np.full(len(self._views), 1 / len(self._views))
+        self._coins = np.zeros(2)
         for columns, coins in self._seen:
             self._count(columns, coins)
         self._next_look = 4 * max(self._runs, 64)
@@ -145,25 +148,27 @@ class Views:
 
         places = np.column_stack([view.places(outputs) for view in self._views]).astype(np.int64)
         logits = np.empty(len(outputs))
+        self._coins += np.bincount(coins.astype(np.int64), minlength=2)
         _kernels.predict_online(places, coins, self._counts, self._trust, logits)
         return logits
 
     def explain(self) -> str:
-        """The bin of the best views whose counts of the two coins differ most for certain."""
-        best, words = 0.0, "nothing in particular"
-        totals = self._counts.sum(axis=1)
+        """The bin of the views whose counts of the two coins differ most for certain, given how many bins there are."""
+        best, words = 0.0, "no output differs for certain"
+        bins = int((self._counts.sum(axis=2) > 0).sum())
+        errors = math.sqrt(2 * math.log(20 * max(bins, 1)))
+        on_d0, on_d1 = self._coins
         for v, view in enumerate(self._views):
-            rates = (self._counts[v] + 0.5) / (totals[v] + 1)
-            # the log-ratio less two standard errors
+            rates = (self._counts[v] + 0.5) / (self._coins + 1)
+            # the log-ratio less so many standard errors that none of the bins would be above 0 by chance
             error = np.sqrt((1 / (self._counts[v] + 0.5)).sum(axis=1))
-            certain = np.abs(np.log(rates[:, 1] / rates[:, 0])) - 2 * error
+            certain = np.abs(np.log(rates[:, 1] / rates[:, 0])) - errors * error
             place = int(np.argmax(certain))
             if certain[place] > best:
                 best = float(certain[place])
                 zero, one = self._counts[v, place]
-                on_d0, on_d1 = totals[v]
                 counted = f"{zero:,.0f} of {on_d0:,.0f} runs on d0, {one:,.0f} of {on_d1:,.0f} on d1"
-                words = f"{view.describe(place)}: {counted}"
+                words = f"{' '.join(view.describe(place).split())[:160]}: {counted}"
         return words
 
 

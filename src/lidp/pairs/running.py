@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import pickle
-import random
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.global_generators import seed_global_generators
 from lidp.pair_target import PairTarget
-from lidp.pairs.features import Columns, columns_of
+from lidp.pairs.features import Columns, columns_of, short
 from lidp.streams import Purpose, stream
 
 Bools = NDArray[np.bool_]
@@ -24,6 +25,7 @@ Bools = NDArray[np.bool_]
 FIRST_BLOCK, LARGEST_BLOCK = 32, 65_536
 _TRIED = 16
 """Runs on each data set before the audit, to see that the mechanism can be audited at all; more, if all are alike."""
+_MUTABLE = (np.ndarray, list, dict, set, bytearray)
 _LARGE = 5.0
 """A mechanism of larger ε may well give one and the same output for thousands of runs."""
 
@@ -61,16 +63,19 @@ class PairRunner:
         """Try the mechanism on both data sets.
 
         Raises:
-            InvalidArgument: if the data sets are equal.
-            AuditFailed: if the mechanism raises every time, changes its data, or never varies.
+            InvalidArgument: if the data sets are equal, or can be read only once.
+            AuditFailed: if the mechanism raises every time, changes its data, or never varies on either data set.
         """
         target = self.target
+        for name, dataset in (("d0", target.d0), ("d1", target.d1)):
+            if isinstance(dataset, Iterator):
+                raise InvalidArgument(f"{name} can be read only once ({short(dataset)}); make it a list")
         if _equal(target.d0, target.d1):
-            same = _short(target.d0)
-            raise InvalidArgument(f"d0 and d1 are equal ({same}); a leak shows only between data sets that differ")
+            given = "d0 and d1 are not given" if target.d0 is None else f"d0 and d1 are equal ({short(target.d0)})"
+            raise InvalidArgument(f"{given}; a leak shows only between data sets that differ")
         # A true claim makes the output of either data set possible for the other, at least e^-ε as often.
         patience = min(max(64, 20 * math.exp(min(claim.epsilon, _LARGE))), 4096)
-        seen: list[set[str]] = [set(), set()]
+        seen: list[set[Hashable]] = [set(), set()]
         tried, size = 0, _TRIED
         while tried < patience:
             outputs: list[Any] = []
@@ -79,18 +84,16 @@ class PairRunner:
                 found, failures = self._outputs(arm, size, rng)
                 if len(failures) == size:
                     raise AuditFailed(f"{target.name} raises on d{arm}: {next(iter(failures.values()))}")
-                seen[arm] |= {_fingerprint(output) for output in found}
+                seen[arm] |= set(columns_of(list(found)).wholes)
                 outputs += list(found)
             columns_of(outputs, target.features, bits=self.bits)  # raises if they are of different kinds
             if max(map(len, seen)) > 1:
                 return
             tried += size
             size = tried
-        if seen[0] == seen[1] or claim.epsilon <= _LARGE:
-            raise AuditFailed(
-                f"{target.name} returned the same output in {tried:,} runs on each data set, although each run had random numbers "
-                "of its own: it does not use the rng it is given, or adds no noise"
-            )
+        # The same on both may vary rarely: that is for the audit to see.
+        if seen[0] != seen[1] and claim.epsilon <= _LARGE:
+            raise never_varies(target, tried)
 
     def run(self, number: int, size: int) -> Block:
         """A block of runs."""
@@ -100,15 +103,18 @@ class PairRunner:
         if self.many is None:
             # In the order of the coins: a mechanism that remembers its last run must not find all of one kind together.
             outputs: Any = []
-            self._seed_global_generators(rngs[0])
+            seed_global_generators(stream(self.seed, trial=number, purpose=Purpose.GLOBAL))
             for place, coin in enumerate(coins):
                 self._try(int(coin), rngs[int(coin)], place, outputs, failures)
             for arm in (0, 1):
                 self._check_unchanged(arm)
         else:
             places = [np.flatnonzero(coins == arm) for arm in (0, 1)]
-            found = [self._many(arm, len(places[arm]), rngs[arm]) for arm in (0, 1)]
-            outputs = _interleaved(places, found, size)
+            # Neither which data set comes first, nor the order in which many returns its runs, may tell the coins.
+            order = stream(self.seed, trial=number, purpose=Purpose.AUXILIARY)
+            arms = order.permutation(2).tolist()
+            found = {arm: self._many(arm, len(places[arm]), rngs[arm]) for arm in arms}
+            outputs = _interleaved([order.permutation(places[arm]) for arm in (0, 1)], [found[0], found[1]], size)
         failed = np.zeros(size, dtype=bool)
         failed[list(failures)] = True
         columns = columns_of(outputs, self.target.features, bits=self.bits)
@@ -120,57 +126,68 @@ class PairRunner:
             return self._many(arm, size, rng), {}
         outputs: list[Any] = []
         failures: dict[int, str] = {}
-        self._seed_global_generators(rng)
+        seed_global_generators(rng)
         for place in range(size):
             self._try(arm, rng, place, outputs, failures)
         self._check_unchanged(arm)
         return outputs, failures
 
     def _try(self, arm: int, rng: np.random.Generator, place: int, outputs: list[Any], failures: dict[int, str]) -> None:
+        # A generator of its own for each run: one that seeds something else from it, without drawing, would repeat its noise.
+        (own,) = rng.spawn(1)
         try:
-            outputs.append(self.target.mechanism(self.target.d1 if arm else self.target.d0, rng))
-        except Exception as error:  # noqa: BLE001  # whatever it raises: a run that nobody bets on
+            output = self.target.mechanism(self.target.d1 if arm else self.target.d0, own)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises: a run that nobody bets on
             failures[place] = f"{type(error).__name__}: {error}"
+        else:
+            # A mechanism may write its next output into the same array.
+            outputs.append(copy.deepcopy(output) if isinstance(output, _MUTABLE) else output)
 
     def _many(self, arm: int, size: int, rng: np.random.Generator) -> Any:
         assert self.many is not None  # noqa: S101  # for the type checker
-        self._seed_global_generators(rng)
+        if not size:
+            return []
+        seed_global_generators(rng)
         try:
             found = self.many(self.target.d1 if arm else self.target.d0, size, rng)
-        except Exception as error:
+            got = len(found)
+        except (Exception, SystemExit) as error:
             raise AuditFailed(f"{self.target.name}.many raised {type(error).__name__}: {error}") from error
-        if len(found) != size:
-            raise AuditFailed(f"{self.target.name}.many returned {len(found):,} outputs, {size:,} runs were asked for")
+        if got != size:
+            raise AuditFailed(f"{self.target.name}.many returned {got:,} outputs, {size:,} runs were asked for")
         self._check_unchanged(arm)
-        return found
-
-    def _seed_global_generators(self, rng: np.random.Generator) -> None:
-        """For mechanisms that draw from the global generators, against the rules."""
-        seed = int(rng.integers(2**32))
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002  # the global generator is what is meant
+        return found.copy() if isinstance(found, np.ndarray) else list(found)
 
     def _check_unchanged(self, arm: int) -> None:
         now = _digest(self.target.d1 if arm else self.target.d0)
         if now is not None and now != self._digests[arm]:
             raise AuditFailed(
-                f"{self.target.name} changed the data set d{arm} that it was given; later runs would see other data. "
-                "Let it work on a copy"
+                f"{self.target.name} changed the data set d{arm} that it was given, or what that keeps inside; "
+                "later runs would see other data. Let it work on a copy"
             )
 
 
+def never_varies(target: PairTarget, runs: int) -> AuditFailed:
+    """What to say of a mechanism without randomness."""
+    return AuditFailed(
+        f"{target.name} returned the same output in {runs:,} runs on each data set, although each run had random numbers "
+        "of its own: it does not use the rng it is given, or adds no noise"
+    )
+
+
 def _interleaved(places: list[NDArray[np.int64]], found: list[Any], size: int) -> Any:
-    """Outputs of both data sets in the order of the coins."""
-    if not all(isinstance(outputs, np.ndarray) and outputs.dtype != object for outputs in found):
+    """Outputs of both data sets at their places."""
+    arrays = [outputs for outputs in found if len(outputs)]
+    if not all(isinstance(outputs, np.ndarray) and outputs.dtype != object for outputs in arrays):
         whole: list[Any] = [None] * size
         for arm in (0, 1):
             for place, output in zip(places[arm], found[arm], strict=True):
                 whole[place] = output
         return whole
-    shapes = {outputs.shape[1:] for outputs in found if len(outputs)}
+    shapes = {outputs.shape[1:] for outputs in arrays}
     if len(shapes) > 1:
         raise AuditFailed(f"many returns arrays of shape {found[0].shape} for d0 and {found[1].shape} for d1")
-    together = np.empty((size, *shapes.pop()), dtype=np.result_type(*found))
+    together = np.empty((size, *shapes.pop()), dtype=np.result_type(*arrays))
     for arm in (0, 1):
         if len(found[arm]):
             together[places[arm]] = found[arm]
@@ -189,12 +206,3 @@ def _digest(value: Any) -> bytes | None:
         return hashlib.sha256(pickle.dumps(value)).digest()
     except Exception:  # noqa: BLE001  # what cannot be pickled cannot be compared either
         return None
-
-
-def _fingerprint(output: Any) -> str:
-    return output.tobytes().hex() if isinstance(output, np.ndarray) else repr(output)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -13,7 +13,7 @@ from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
-from lidp.pairs.running import PairRunner
+from lidp.pairs.running import LARGEST_BLOCK, PairRunner
 
 _MOST = 256
 """Pairs that are tried at most."""
@@ -21,16 +21,19 @@ _SEEDS = 1 << 20  # sets the streams of the search apart from those of the audit
 
 
 def choose_pair(
-    target: PairTarget, pairs: Iterable[tuple[Any, Any]], claim: Claim, budget: int, seed: int
+    target: PairTarget, pairs: Iterable[tuple[Any, Any]], claim: Claim, budget: int, seed: int, *, bits: bool = False
 ) -> tuple[PairTarget, int]:
     """The target with the most promising of some pairs of data sets, and the runs that were spent on finding it.
 
     Guarantee: the choice uses runs of its own, so a bound on fresh runs of the chosen pair needs no correction.
     """
-    found = [replace(target, d0=d0, d1=d1) for d0, d1 in islice(pairs, _MOST)]
+    try:
+        found = [replace(target, d0=d0, d1=d1) for d0, d1 in islice(pairs, _MOST)]
+    except (TypeError, ValueError):
+        raise InvalidArgument("pairs must give tuples (d0, d1) of neighbouring data sets") from None
     if not found:
         raise InvalidArgument("pairs is empty; it must give at least one pair of neighbouring data sets")
-    runners = [PairRunner(one, seed + _SEEDS + k) for k, one in enumerate(found)]
+    runners = [PairRunner(one, seed + _SEEDS + k, bits=bits) for k, one in enumerate(found)]
     alive, trouble = [], None
     for k, runner in enumerate(runners):
         try:
@@ -43,7 +46,7 @@ def choose_pair(
     spent, round_number = 0, 0
     while len(alive) > 1:
         rounds = int(np.ceil(np.log2(len(alive))))
-        size = (budget - spent) // (rounds * len(alive))
+        size = min((budget - spent) // (rounds * len(alive)), LARGEST_BLOCK)
         if size < 1:
             break
         growth = {k: _growth(runners[k], round_number, size, claim) for k in alive}

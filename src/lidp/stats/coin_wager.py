@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.claim import Direction
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import InvalidScores
+from lidp.errors import InvalidArgument, InvalidScores
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid
 from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
@@ -57,6 +57,8 @@ class CoinWager(AnytimeMethod):
     def __post_init__(self) -> None:
         check_direction(self)
         check_grid(self.resolution, self.largest)
+        if not isinstance(self.log_odds, bool):
+            raise InvalidArgument(f"log_odds must be True or False, got {self.log_odds!r}")
         if self.cap is not None:
             object.__setattr__(self, "cap", checks.positive(cap=self.cap))
 

@@ -8,8 +8,6 @@ bets on it.
 from __future__ import annotations
 
 import math
-import random
-import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -23,6 +21,7 @@ from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import AuditFailed, InvalidScores
+from lidp.global_generators import seed_global_generators
 from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import Scene, as_trial_score
@@ -186,12 +185,7 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
     Worker processes begin with copies of one state, so that their trials would share noise otherwise.
     """
-    seed = int(stream(setup.seed, trial=index, arm=number, purpose=Purpose.GLOBAL).integers(2**32))
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  # the global generator is what is meant
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(seed)
+    seed_global_generators(stream(setup.seed, trial=index, arm=number, purpose=Purpose.GLOBAL))
 
 
 def _data(setup: TrialSetup, arm: _Arm) -> Any:

@@ -1,0 +1,31 @@
+"""The generators that a whole process shares, for mechanisms that draw from them, against the rules."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+
+def seed_global_generators(rng: np.random.Generator) -> None:
+    """Give the global generators of ``random``, numpy and (if it is loaded) torch a seed drawn from a generator."""
+    seed = int(rng.integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  # the global generator is what is meant
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
+@contextmanager
+def kept_global_generators() -> Iterator[None]:
+    """Put the global generators of ``random`` and numpy back afterwards: whoever called must not get numbers that repeat."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
