@@ -26,7 +26,7 @@ Records = Annotated[int | None, typer.Option(help="Only so many training records
 Epochs = Annotated[float | None, typer.Option(help="Passes over the data.", show_default="the preset's")]
 Sampling = Annotated[str | None, typer.Option(help="poisson or shuffle.", show_default="poisson")]
 Accountant = Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")]
-Pilots = Annotated[int | None, typer.Option(help="Models trained beforehand to compare with.", show_default="32")]
+Pilots = Annotated[int | None, typer.Option(help="Models trained beforehand to compare with.", show_default="4 or 32")]
 Fault = Annotated[str | None, typer.Option(help="Break it: little-noise, no-clipping or wrong-rate.", show_default="none")]
 
 _READ: dict[str, Callable[[str], Any]] = {"records": int, "epochs": float, "pilots": int, "canaries": int}

@@ -16,8 +16,8 @@ from lidp.stats.coin_wager import CoinWager
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PILOTS = 32
-MEASURED = (32, 48, 64, 96, 128)
+PILOTS = 4
+MEASURED = (16, 32, 48, 64, 96, 128)
 """Models trained, pilots included, at which the bound is read; those up to the pilots have none."""
 _TOGETHER = 16
 

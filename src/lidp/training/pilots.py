@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,24 @@ class Pilots:
 
     Gives the mean of their parameters (``centre``) and, for a pool of examples, the label of highest mean loss where the pool
     has none (``pool_labels``), the mean loss at the label and its spread (``pool_losses``, ``pool_spreads``).
+
+    If ``noiseless``, no noise is added: a few such models know the mean of noisy ones better than many noisy ones do, as all but
+    the noise is nearly the same in every model. The spread among them says nothing then.
     """
 
     trainer: DPSGD
     count: int
     pool: ExamplePool | None = None
     threads: int = 2
+    noiseless: bool = False
 
     def __post_init__(self) -> None:
         checks.count(count=self.count)
 
     def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Prepared:
+        trainer = replace(self.trainer, sigma=0.0) if self.noiseless else self.trainer
         with ThreadPoolExecutor(self.threads) as pool:
-            models = list(pool.map(lambda own: self.trainer.train(records, own), rng.spawn(self.count)))
+            models = list(pool.map(lambda own: trainer.train(records, own), rng.spawn(self.count)))
         arrays: dict[str, NDArray[Any]] = {"centre": np.asarray(np.mean(models, axis=0, dtype=np.float64))}
         if self.pool is not None:
             arrays |= self._difficulty(models)

@@ -95,7 +95,7 @@ def training_target(
     training: Training | None = None,
     canary: Canary | str = Canary.RANDOM_GRADIENT,
     canaries: int = 64,
-    pilots: int = 32,
+    pilots: int | None = None,
     tail: int | None = None,
     scale: float = 10.0,
     centred: bool = True,
@@ -107,10 +107,15 @@ def training_target(
     Under add/remove neighbours canaries are added, and the accountant is told the size with all of them in; under replace-one
     they replace records, and the size stays. With ``sampling="shuffle"`` the noise is calibrated as if batches were Poisson
     samples, as most code does; the target's name says so.
+
+    ``pilots`` are models trained beforehand, without canaries, for scores to be relative to: 4 without noise for gradients, 32 as
+    they come for examples, if left out.
     """
     training = training or Training()
     planted, broken = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
-    canaries, pilots = checks.count(canaries=canaries), checks.count(pilots=pilots)
+    gradients = planted in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
+    canaries = checks.count(canaries=canaries)
+    pilots = checks.count(pilots=(4 if gradients else 32) if pilots is None else pilots)
     replaces = claim.neighbours is Neighbours.REPLACE_ONE
     records = len(data) + (0 if replaces else canaries)
     rate = min(1.0, training.batch_size / records)
@@ -140,7 +145,7 @@ def training_target(
         drawn,
         score,
         dataset=TrainingSet(data.x, data.y, kind, replaces, data.unit),
-        prepare=Pilots(replace(trainer, test=None), pilots, pool),
+        prepare=Pilots(replace(trainer, test=None), pilots, pool, noiseless=gradients),
         name=name,
         facts={
             "noise multiplier": calibration.sigma,
