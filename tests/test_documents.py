@@ -65,7 +65,10 @@ def test_the_reproduction_page_says_what_was_found():
     names = ("reproduction.md", "reproduction-training.md")
     page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in names)
     summaries = sorted((ROOT / "docs" / "reproduction").glob("**/summary.json"))
-    assert {path.parent.name for path in summaries} == set(EXPERIMENTS)
+    run = {path.parent.name for path in summaries}
+    assert run <= set(EXPERIMENTS)
+    waiting = page.partition("Not run yet:")[2].partition(";")[0]
+    assert {name for name in EXPERIMENTS if f"`{name}`" in waiting} == set(EXPERIMENTS) - run
     for path in summaries:
         summary = json.loads(path.read_text(encoding="utf-8"))
         assert summary["scale"] != "smoke"

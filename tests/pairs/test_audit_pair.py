@@ -366,18 +366,43 @@ def test_a_list_in_itself():
 
 
 def test_classifiers_that_are_none():
-    with pytest.raises(InvalidArgument, match="a classifier has predict_and_learn"):
+    with pytest.raises(InvalidArgument, match="a classifier has predict"):
         audit_pair(one_by_one(1.0), 0, 1, claim=ONE, classifier=3)
 
     class Short:
-        def predict_and_learn(self, outputs, coins):
+        def predict(self, outputs):
             return np.zeros(3)
+
+        def learn(self, outputs, coins):
+            pass
 
         def explain(self):
             return ""
 
     with pytest.raises(AuditFailed, match="must give 32 finite log-odds"):
         audit_pair(one_by_one(1.0), 0, 1, claim=ONE, classifier=Short())
+
+
+def test_a_classifier_of_ones_own_sees_coins_after_its_predictions():
+    class Sign:
+        def __init__(self):
+            self.order = []
+
+        def predict(self, outputs):
+            self.order.append("predict")
+            return np.where(outputs.select(["value"])[:, 0] > 0.5, 1.2, -1.2)
+
+        def learn(self, outputs, coins):
+            self.order.append(("learn", len(outputs), len(coins)))
+
+        def explain(self):
+            return "above a half"
+
+    own = Sign()
+    found = audit_pair(Laplace(0.2), 0, 1, claim=ONE, runs=1000, classifier=own)
+    assert found.verdict is Verdict.REFUTED
+    assert found.leak == "above a half"
+    assert own.order[:2] == ["predict", ("learn", 32, 32)]
 
 
 def test_arguments_that_are_given_twice():

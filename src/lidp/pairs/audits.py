@@ -19,7 +19,7 @@ from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import kept_global_generators
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
-from lidp.pairs.classifier import Classifier
+from lidp.pairs.classifier import Classifier, OnlineClassifier
 from lidp.pairs.running import FIRST_BLOCK, PairRunner, block_sizes, never_varies
 from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.scores import Scores
@@ -152,8 +152,8 @@ def _checked(
         raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=1), got {claim!r}")
     if stop_when not in ("refuted", "never"):
         raise InvalidArgument(f"stop_when must be refuted or never, got {stop_when!r}")
-    if classifier is not None and not (hasattr(classifier, "predict_and_learn") and hasattr(classifier, "explain")):
-        raise InvalidArgument(f"a classifier has predict_and_learn(outputs, coins) and explain(), got {classifier!r}")
+    if classifier is not None and not all(hasattr(classifier, name) for name in ("predict", "learn", "explain")):
+        raise InvalidArgument(f"a classifier has predict(outputs), learn(outputs, coins) and explain(), got {classifier!r}")
     if not isinstance(mechanism, PairTarget):
         return PairTarget(mechanism, d0, d1, features)
     if d0 is not None or d1 is not None or features is not None:
@@ -169,7 +169,7 @@ class _Ledger:
         self.claim = claim
         self.failure_probability = failure_probability
         self.wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
-        self.classifier = classifier
+        self.classifier: Classifier | OnlineClassifier | None = classifier
         self.runs = 0
         self._first_failure = ""
         self._blocks: list[Scores] = []
@@ -185,7 +185,11 @@ class _Ledger:
         if len(block.outputs):
             self.classifier = self.classifier or default_classifier(block.outputs)
             coins = block.coins[~block.failed]
-            found = np.asarray(self.classifier.predict_and_learn(block.outputs, coins), dtype=np.float64)
+            if isinstance(self.classifier, OnlineClassifier):
+                found = self.classifier.predict_and_learn(block.outputs, coins)
+            else:
+                found = np.array(self.classifier.predict(block.outputs), dtype=np.float64)
+                self.classifier.learn(block.outputs, coins)
             if found.shape != coins.shape or not np.isfinite(found).all():
                 raise AuditFailed(
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.pairs.classifier import Classifier, Views
+from lidp.pairs.classifier import OnlineClassifier, Views
 from lidp.pairs.features import Columns
 from lidp.workers import use_one_core
 
@@ -24,7 +24,7 @@ _MOST = 50_000
 """Past runs that a model is fitted on."""
 
 
-def default_classifier(outputs: Columns) -> Classifier:
+def default_classifier(outputs: Columns) -> OnlineClassifier:
     """Views; with boosting where outputs have many parts, if scikit-learn is there."""
     if len(outputs.names) > _FEW and find_spec("sklearn") is not None:
         return Boosted()
@@ -56,7 +56,7 @@ def _finite(values: Floats) -> Floats:
     return found
 
 
-class Boosted:
+class Boosted(OnlineClassifier):
     """Views over outputs and over the prediction of a model that was fitted on past runs.
 
     The prediction is not trusted as it is: views cut it into bins and count coins there, on runs that the model was not fitted on.
@@ -70,7 +70,7 @@ class Boosted:
         self._fitted: _Fitted | None = None
 
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
-        """See :class:`Classifier`."""
+        """See :class:`OnlineClassifier`."""
         if self._runs >= self._next_fit:
             self._fit()
         logits = self._views.predict_and_learn(outputs if self._fitted is None else self._fitted.add_to(outputs), coins)
@@ -98,5 +98,5 @@ class Boosted:
         self._next_fit = 3 * self._runs
 
     def explain(self) -> str:
-        """See :class:`Classifier`."""
+        """See :class:`OnlineClassifier`."""
         return self._views.explain()

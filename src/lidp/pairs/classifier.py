@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -31,15 +32,31 @@ _WHOLES = 512
 
 
 class Classifier(Protocol):
-    """What :func:`lidp.audit_pair` needs of a classifier: predictions from past runs only, in blocks."""
+    """A classifier of one's own for :func:`lidp.audit_pair`. It is shown the coins of a block after it has predicted them."""
 
-    def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
-        """Log-odds for each coin (1 means d1), made without looking at it or at later ones; then learn from all of them."""
+    def predict(self, outputs: Columns) -> Floats:
+        """Log-odds that each run was on d1, from its output and from what was learned; 0 where nothing is known."""
+        ...
+
+    def learn(self, outputs: Columns, coins: Bools) -> None:
+        """Learn from runs that are past; a coin of 1 means d1."""
         ...
 
     def explain(self) -> str:
         """Where the two data sets differ most, in words."""
         ...
+
+
+class OnlineClassifier(ABC):
+    """A classifier that learns within a block too, run by run. It sees the coins, so it must be one that can be trusted."""
+
+    @abstractmethod
+    def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
+        """Log-odds for each coin (1 means d1), made without looking at it or at later ones; then learn from all of them."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """Where the two data sets differ most, in words."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +115,7 @@ class _Wholes:
         return f"output {next(whole for whole, at in self.known.items() if at == place)!r}"[:200]
 
 
-class Views:
+class Views(OnlineClassifier):
     """The default classifier."""
 
     def __init__(self) -> None:
@@ -111,7 +128,7 @@ class Views:
         self._next_look = 0
 
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
-        """See :class:`Classifier`. Bins are chosen from past outputs; on the first block nothing is staked."""
+        """See :class:`OnlineClassifier`. Bins are chosen from past outputs; on the first block nothing is staked."""
         warm_up = not self._seen
         if self._runs >= self._next_look:
             self._look(outputs)
