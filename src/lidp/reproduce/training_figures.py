@@ -24,11 +24,12 @@ _LINES = [  # method, candidates, score, label, colour, style
 
 
 def _grid(table: Sequence[Row], axis: str, label: str) -> Figure:
-    """A row of panels for each kind of canary, a panel for each nominal ε."""
+    """A panel for each kind of canary and nominal ε."""
     canaries = sorted({row["canary"] for row in table})
     nominals = sorted({row["nominal_epsilon"] for row in table})
-    figure = Figure(figsize=(max(6.4, 3.1 * len(nominals)), 2.9 * len(canaries) + 0.7), layout="constrained")
-    panels = np.reshape(figure.subplots(len(canaries), len(nominals)), (len(canaries), len(nominals)))
+    rows, columns = (len(canaries), len(nominals)) if len(nominals) > 1 else (1, len(canaries))
+    figure = Figure(figsize=(max(9.0, 3.1 * columns), 2.9 * rows + 0.7), layout="constrained")
+    panels = np.reshape(figure.subplots(rows, columns), (rows, columns))
     for (canary, nominal), axes in zip(itertools.product(canaries, nominals), panels.ravel(), strict=True):
         here = [row for row in table if (row["canary"], row["nominal_epsilon"]) == (canary, nominal)]
         for method, candidates, score, words, colour, style in _LINES:
@@ -48,8 +49,10 @@ def _grid(table: Sequence[Row], axis: str, label: str) -> Figure:
 
 
 def trials_figure(table: Sequence[Row]) -> Figure:
-    """ε̂ against models trained, all of them counted."""
-    return _grid(table, "models", "models trained, tuning and pilots counted")
+    """ε̂ against models trained, all of them counted: of many canaries, and of one as the baseline."""
+    most = max(row["canaries"] for row in table)
+    shown = [row for row in table if row["canaries"] == most or row["method"] == SINGLE]
+    return _grid(shown, "models", "models trained, tuning and pilots counted")
 
 
 def canaries_figure(table: Sequence[Row]) -> Figure:
