@@ -27,9 +27,9 @@ def _grid(table: Sequence[Row], axis: str, label: str) -> Figure:
     """A panel for each kind of canary and nominal ε."""
     canaries = sorted({row["canary"] for row in table})
     nominals = sorted({row["nominal_epsilon"] for row in table})
-    rows, columns = (len(canaries), len(nominals)) if len(nominals) > 1 else (1, len(canaries))
-    figure = Figure(figsize=(max(9.0, 3.1 * columns), 2.9 * rows + 0.7), layout="constrained")
-    panels = np.reshape(figure.subplots(rows, columns), (rows, columns))
+    down, across = (len(canaries), len(nominals)) if len(nominals) > 1 else (1, len(canaries))
+    figure = Figure(figsize=(max(9.0, 3.1 * across), 2.9 * down + 0.7), layout="constrained")
+    panels = np.reshape(figure.subplots(down, across), (down, across))
     for (canary, nominal), axes in zip(itertools.product(canaries, nominals), panels.ravel(), strict=True):
         here = [row for row in table if (row["canary"], row["nominal_epsilon"]) == (canary, nominal)]
         for method, candidates, score, words, colour, style in _LINES:
