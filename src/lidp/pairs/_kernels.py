@@ -8,7 +8,8 @@ import math
 
 from numba import njit
 
-_SHARE = 1e-3  # of the trust, spread anew at every run: the best view of few runs is not the best of many
+_SHARE = 1e-4  # of the trust, spread anew at every run: the best view of few runs is not the best of many
+_PRIOR = 2.0  # coins of either kind that every bin is taken to have seen: bins are many, and most of them tell nothing
 
 
 @njit(cache=True, nogil=True)
@@ -23,7 +24,7 @@ def predict_online(places, coins, counts, trust, logits):  # pragma: no cover  #
         chance = 0.0
         for v in range(views):
             b = places[i, v]
-            one = 0.5 if b < 0 else (counts[v, b, 1] + 0.5) / (counts[v, b, 0] + counts[v, b, 1] + 1.0)
+            one = 0.5 if b < 0 else (counts[v, b, 1] + _PRIOR) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR)
             chance += trust[v] * one
         chance = min(max(chance, 1e-9), 1 - 1e-9)
         logits[i] = math.log(chance / (1 - chance))
@@ -34,7 +35,7 @@ def predict_online(places, coins, counts, trust, logits):  # pragma: no cover  #
             b = places[i, v]
             right = 0.5
             if b >= 0:
-                right = (counts[v, b, coin] + 0.5) / (counts[v, b, 0] + counts[v, b, 1] + 1.0)
+                right = (counts[v, b, coin] + _PRIOR) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR)
                 counts[v, b, coin] += 1.0
             trust[v] = (1 - _SHARE) * trust[v] * right / given + _SHARE / views
             total += trust[v]

@@ -27,6 +27,8 @@ _BINS = 64
 """At most so many bins in a view (one is for what is missing)."""
 _PAIRED = 6
 """Columns of which all pairs are looked at together."""
+_FEW_VALUES = 14
+"""Values of a column that are each a bin of their own where two columns are looked at."""
 _WHOLES = 512
 """Distinct outputs that are counted as a whole."""
 
@@ -170,8 +172,8 @@ class Views(OnlineClassifier):
         return logits
 
     def explain(self) -> str:
-        """The bin of the views whose counts of the two coins differ most for certain, given how many bins there are."""
-        best, words = 0.0, "no output differs for certain"
+        """The bin whose counts of the two coins differ most; and whether for certain, given how many bins there are."""
+        best, words = -math.inf, "nothing"
         bins = int((self._counts.sum(axis=2) > 0).sum())
         errors = math.sqrt(2 * math.log(20 * max(bins, 1)))
         on_d0, on_d1 = self._coins
@@ -186,7 +188,7 @@ class Views(OnlineClassifier):
                 zero, one = self._counts[v, place]
                 counted = f"{zero:,.0f} of {on_d0:,.0f} runs on d0, {one:,.0f} of {on_d1:,.0f} on d1"
                 words = f"{' '.join(view.describe(place).split())[:160]}: {counted}"
-        return words
+        return words if best > 0 else f"no output for certain; most of all {words}"
 
 
 _KEPT = 100_000
@@ -208,13 +210,20 @@ def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> li
                 tuple(_cuts(known, bins)) for bins in (sizes if len(names) <= 8 else sizes[:: len(sizes) - 1 or 1])
             )
             views += [_Cuts((name,), (np.array(cuts),)) for cuts in fine]
-    coarse = 4 if runs < 4096 else 7
     for (one, first), (other, second) in itertools.combinations(useful[:_PAIRED], 2):
-        views.append(_Cuts((one, other), (_cuts(first, coarse)[:6], _cuts(second, coarse)[:6])))
+        views += [_Cuts((one, other), (_few_cuts(first, bins), _few_cuts(second, bins))) for bins in (3, 7)]
     known_wholes = _commonest(past)
     if known_wholes:
         views.append(_Wholes(known_wholes))
     return views or [_Cuts((names[0] if names else "value",), (np.zeros(0),))]
+
+
+def _few_cuts(known: Floats, bins: int) -> Floats:
+    """Cuts for two columns at once: every value, if there are few, else the quantiles of a coarse view."""
+    values = np.unique(known)
+    if len(values) <= _FEW_VALUES:
+        return values
+    return np.unique(np.quantile(known, np.arange(1, bins) / bins, method="lower"))
 
 
 def _cuts(known: Floats, bins: int) -> Floats:
