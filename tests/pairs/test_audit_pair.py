@@ -7,6 +7,7 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, InvalidArgument, PairTarget, Verdict, audit_pair
+from lidp.pairs.features import columns_of
 from tests.pairs.mechanisms import Laplace, one_by_one, randomized_response
 from tests.simulations import assert_covers
 
@@ -410,8 +411,27 @@ def test_arguments_that_are_given_twice():
         audit_pair(PairTarget(Laplace(1.0), 0, 1), 0, 5, claim=ONE)
     with pytest.raises(InvalidArgument, match="d0 and d1 are not given"):
         audit_pair(Laplace(1.0), claim=ONE)
-    with pytest.raises(InvalidArgument, match="pairs must give tuples"):
+    with pytest.raises(InvalidArgument, match="pairs must give tuples .*, got 1"):
         audit_pair(Laplace(1.0), pairs=[1, 2], claim=ONE)
+
+
+def test_a_generator_of_pairs_that_fails_says_so_itself():
+    def pairs():
+        yield (0, 1)
+        raise ValueError("no more data")
+
+    with pytest.raises(ValueError, match="no more data"):
+        audit_pair(Laplace(1.0), pairs=pairs(), claim=ONE)
+
+
+def test_known_columns_are_kept_whatever_later_outputs_are():
+    """Which columns there are must not depend on outputs yet to come, where there are more than can be kept."""
+    known = columns_of([{"early": 1.0, "rare": 2.0}]).names
+    crowd = [{f"{k}": 0.0 for k in range(400)} for _ in range(3)]
+    found = columns_of(crowd, known=known)
+    assert found.names[:2] == known
+    assert len(found.names) == len(columns_of(crowd).names) < 400
+    assert np.isnan(found.select(known)).all()
 
 
 def test_a_mechanism_that_ignores_its_rng():

@@ -52,6 +52,21 @@ def test_coin_wager_on_randomized_response(epsilon, trials, canaries):
     assert_covers(false_alarms(bounder(FAST_WAGER), draw, epsilon, 400, seed=1), 400, BETA)
 
 
+@pytest.mark.parametrize("boldness", [0.6, 1.5], ids=["careful", "bold"])
+@pytest.mark.parametrize("whole_run", [False, True], ids=["each coin revealed", "whole runs revealed"])
+@pytest.mark.parametrize(("trials", "canaries", "delta"), [(64, 16, 0.01), (4, 256, 0.02), (256, 1, 0.05), (64, 16, 0.0)])
+def test_coin_wager_on_given_log_odds(trials, canaries, delta, whole_run, boldness):
+    """Someone else's predictions: certain where a coin was revealed, and surer than ε allows elsewhere."""
+    told = randomized_response(trials, canaries, 0.5, delta, whole_run)
+
+    def draw(rng):
+        values, coins = told(rng).flips()
+        return Scores(scores=np.where(np.abs(values) > 1, values, boldness * (2 * values - 1)), coins=coins)
+
+    method = CoinWager(resolution=0.25, largest=4.0, log_odds=True)
+    assert_covers(false_alarms(bounder(method, delta), draw, 0.5, 400, seed=3), 400, BETA)
+
+
 @pytest.mark.parametrize("whole_run", [False, True], ids=["each coin revealed", "whole runs revealed"])
 @pytest.mark.parametrize(("trials", "canaries", "delta"), [(64, 16, 0.01), (4, 256, 0.02), (256, 1, 0.05)])
 def test_coin_wager_with_delta(whole_run, trials, canaries, delta):

@@ -7,6 +7,7 @@ from scipy import stats
 from lidp.streams import Purpose, trial_words
 from lidp.training import _kernels
 from lidp.training._noise import LANES, fill_noise
+from lidp.training.gradients import RandomGradients
 from tests.training import brute_force
 
 # Layers of few outputs go through loops in blocks of five and two, of many through matrix products; with a remainder and without.
@@ -192,3 +193,13 @@ def test_shuffled_batches_see_every_record_once_an_epoch():
     start, found = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(places, signs))
     np.testing.assert_allclose((start - found)[:10], 0.5 / 3, rtol=1e-5)
     np.testing.assert_array_equal(found[10:], start[10:])
+
+
+def test_random_gradients_are_uniform_on_the_sphere():
+    drawn = RandomGradients(5, 2.0).draw(np.random.default_rng(0), 20_000)
+    np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), 2.0, rtol=1e-5)
+    for column in drawn.T:  # (1 + coordinate)/2 of a unit vector in five dimensions is Beta(2, 2)
+        assert stats.kstest((1 + column / 2) / 2, stats.beta(2, 2).cdf).pvalue > 1e-4
+    correlations = np.corrcoef(drawn.T) - np.eye(5)
+    assert np.abs(correlations).max() < 0.04
+    assert abs(np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]) < 0.04

@@ -9,7 +9,7 @@ from lidp.errors import InvalidArgument
 from lidp.reproduce import reproduce
 from lidp.reproduce.experiment import Scale
 from lidp.reproduce.training_pairs import PURCHASES_MLP
-from lidp.reproduce.training_runs import Run, scores_of, train_cell
+from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, scores_of, train_cell
 from lidp.reproduce.training_trials import PAPER_FACTORS, SECTION_6_TRIALS, bounds_table, factors, trials_to_reach
 
 SCHEDULE = PURCHASES_MLP.schedules[Scale.SMOKE]
@@ -41,10 +41,10 @@ def test_a_table_counts_models_and_parts():
     rows = [row for step in ("tune", "measure", "flip") for cell in run_of(step).cells(4, 2) for row in train_cell(cell)]
     table = bounds_table(rows, (2, 4))
     found = {(row["method"], row["candidates"], row["trials"]): row for row in table if row["score"] == "centred"}
-    assert found["2nd-order Wilson", "tail", 4]["models"] == 16 + SCHEDULE.pilots
+    assert found["2nd-order Wilson", "tail", 4]["models"] == 16 + GRADIENT_PILOTS
     assert found["2nd-order Wilson", "tail", 2]["repetitions"] == 2
-    assert found["coin wager", "none", 4]["models"] == 4 + SCHEDULE.pilots
-    assert found["lifted betting", "none", 2]["models"] == 4 + SCHEDULE.pilots
+    assert found["coin wager", "none", 4]["models"] == 4 + GRADIENT_PILOTS
+    assert found["lifted betting", "none", 2]["models"] == 4 + GRADIENT_PILOTS
     raw = {(row["method"], row["trials"]): row for row in table if row["score"] == "raw" and row["candidates"] == "tail"}
     assert raw["2nd-order Wilson", 4]["models"] == 16  # raw scores of gradients need no pilots
 

@@ -45,20 +45,13 @@ def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
 def training_target_of(text: str, claim: Claim) -> Target:
     """The target that a text made by :func:`as_text` means."""
     from lidp.data import load_npz
-    from lidp.training import Training, find_preset, training_target
+    from lidp.training import find_preset, training_target
 
     given = {name: _READ.get(name, str)(value) for name, value in parse_qsl(text.partition("?")[2])}
     preset = find_preset(given.pop("preset", "purchases"))
     place, records = given.pop("data", None), given.pop("records", None)
     data = load_npz(place) if place is not None and place.endswith(".npz") else preset.load(place)
-    training = Training(
-        hidden=preset.hidden,
-        epochs=given.pop("epochs", preset.epochs),
-        batch_size=preset.batch_size,
-        learning_rate=preset.learning_rate,
-        clip_norm=preset.clip_norm,
-        **{name: given.pop(name) for name in ("sampling", "accountant") if name in given},
-    )
+    training = preset.training(**{name: given.pop(name) for name in ("epochs", "sampling", "accountant") if name in given})
     made = training_target(
         data if records is None else data.first(records),
         claim,

@@ -108,7 +108,8 @@ def audit_pair(
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
     ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
-    independent of one another but for what outputs already told; for ``many``, that its rows are independent runs.
+    independent of one another but for what outputs already told; for ``many``, that its rows are independent runs. A classifier of
+    one's own sees the outputs of a whole block when it predicts, so with it runs are assumed to be independent altogether.
     """
     target = _checked(mechanism, d0, d1, features, claim, classifier, stop_when)
     failure_probability = checks.probability(failure_probability=failure_probability)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 _MOST_ELEMENTS = 64
 """Elements of a long list or vector that become columns of their own."""
 _MOST_COLUMNS = 256
-"""Columns in all; of more, the commonest."""
+"""Columns in all; of more, those known already and then the commonest."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,13 @@ class Columns:
         return found
 
 
-def columns_of(outputs: Any, features: Callable[[Any], Any] | None = None, *, bits: bool = False) -> Columns:
+def columns_of(
+    outputs: Any, features: Callable[[Any], Any] | None = None, *, bits: bool = False, known: Sequence[str] = ()
+) -> Columns:
     """Take outputs apart. ``bits`` adds what the bit patterns of floats show.
+
+    Guarantee: columns that are ``known`` from the past are kept whatever these outputs are. Which new ones find room beside them
+    depends on all outputs, so nothing may be staked by these before the next block.
 
     Raises:
         AuditFailed: if outputs are of different kinds, or of one that cannot be taken apart.
@@ -75,7 +80,7 @@ def columns_of(outputs: Any, features: Callable[[Any], Any] | None = None, *, bi
         for row, output in zip(rows, outputs, strict=True):
             row |= _own_features(features, output)
     counts = Counter(name for row in rows for name in row)
-    names = tuple(name for name, _ in counts.most_common(_MOST_COLUMNS))
+    names = tuple(dict.fromkeys([*known, *(name for name, _ in counts.most_common())]))[:_MOST_COLUMNS]
     values = np.array([[row.get(name, math.nan) for name in names] for row in rows], dtype=np.float64)
     return Columns(names, values.reshape(len(rows), len(names)), wholes)
 

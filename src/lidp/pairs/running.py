@@ -50,13 +50,14 @@ def block_sizes(runs: int) -> Iterator[int]:
 
 
 class PairRunner:
-    """Blocks of runs. A block depends on (seed, number of the block) and its size only."""
+    """Blocks of runs, in order. A block's runs depend on (seed, number of the block) and its size only."""
 
     def __init__(self, target: PairTarget, seed: int, *, bits: bool = False) -> None:
         self.target = target
         self.seed = seed
         self.bits = bits
         self.many = getattr(target.mechanism, "many", None)
+        self._names: tuple[str, ...] = ()
         self._digests = [_digest(target.d0), _digest(target.d1)]
 
     def check(self, claim: Claim) -> None:
@@ -117,7 +118,8 @@ class PairRunner:
             outputs = _interleaved([order.permutation(places[arm]) for arm in (0, 1)], [found[0], found[1]], size)
         failed = np.zeros(size, dtype=bool)
         failed[list(failures)] = True
-        columns = columns_of(outputs, self.target.features, bits=self.bits)
+        columns = columns_of(outputs, self.target.features, bits=self.bits, known=self._names)
+        self._names = columns.names
         return Block(coins, failed, columns, next(iter(failures.values()), ""))
 
     def _outputs(self, arm: int, size: int, rng: np.random.Generator) -> tuple[Any, dict[int, str]]:

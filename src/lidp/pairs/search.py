@@ -13,6 +13,7 @@ from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
+from lidp.pairs.features import short
 from lidp.pairs.running import LARGEST_BLOCK, PairRunner
 
 _MOST = 256
@@ -27,10 +28,11 @@ def choose_pair(
 
     Guarantee: the choice uses runs of its own, so a bound on fresh runs of the chosen pair needs no correction.
     """
-    try:
-        found = [replace(target, d0=d0, d1=d1) for d0, d1 in islice(pairs, _MOST)]
-    except (TypeError, ValueError):
-        raise InvalidArgument("pairs must give tuples (d0, d1) of neighbouring data sets") from None
+    found = []
+    for pair in islice(pairs, _MOST):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidArgument(f"pairs must give tuples (d0, d1) of neighbouring data sets, got {short(pair)}")
+        found.append(replace(target, d0=pair[0], d1=pair[1]))
     if not found:
         raise InvalidArgument("pairs is empty; it must give at least one pair of neighbouring data sets")
     runners = [PairRunner(one, seed + _SEEDS + k, bits=bits) for k, one in enumerate(found)]

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
@@ -27,6 +25,8 @@ from lidp.trials.trial import TrialSetup, lay_out
 
 SCORES = ("centred", "raw")
 """Relative to pilot models, or the paper's plain inner product or loss."""
+GRADIENT_PILOTS = 4
+"""Pilot models, without noise, for canaries that are gradients."""
 STEPS = ("tune", "measure", "flip")
 """Leave-one-out trials to tune thresholds on, others to take bounds on, and coin-flip trials."""
 
@@ -39,7 +39,8 @@ class Schedule:
     records: int
     epochs: float
     learning_rate: float
-    pilots: int
+    references: int
+    """pilot models for canaries that are examples; the paper's reference models"""
     tested: int
     """test examples that the accuracy is measured on"""
     classes: int = 0
@@ -68,6 +69,16 @@ class Run:
     def design(self) -> Design:
         """Who is inserted."""
         return CoinFlip(self.canaries) if self.step == "flip" else LeaveOneOut(self.canaries, self.canaries)
+
+    @property
+    def pilots(self) -> int:
+        """Models trained beforehand."""
+        return GRADIENT_PILOTS if "gradient" in self.canary else self.schedule.references
+
+    @property
+    def audit_seed(self) -> int:
+        """One for all trials of the run, whatever cell they are in."""
+        return Cell(asdict(self)).seed
 
     def cells(self, trials: int, together: int) -> list[Cell]:
         """The cells of so many trials, so many in each."""
@@ -105,7 +116,7 @@ def train_cell(cell: Cell) -> list[Row]:
     """Train the models of a cell and score its canaries in both ways."""
     run = Run.of(cell.settings)
     target, scores, prepared = _ready(replace(run, step=""))
-    setup = TrialSetup(target.target, run.design, _seed_of(run), prepared)
+    setup = TrialSetup(target.target, run.design, run.audit_seed, prepared)
     found: dict[str, list[NDArray[np.floating]]] = {}
     accuracies = []
     for index in range(cell.settings["first"], cell.settings["first"] + cell.settings["trials"]):
@@ -122,10 +133,15 @@ def train_cell(cell: Cell) -> list[Row]:
     return [cell.settings | {"arrays": arrays, "accuracy": float(np.mean(accuracies)), "sigma": target.calibration.sigma}]
 
 
+def run_of(row: Row) -> Run:
+    """The run that a row of results belongs to."""
+    return Run.of({field.name: row[field.name] for field in fields(Run)})
+
+
 def scores_of(rows: Sequence[Row], score: str) -> Scores:
     """The scores of all trials in some rows of one run."""
     rows = sorted(rows, key=lambda row: row["first"])
-    design = Run.of({field.name: rows[0][field.name] for field in fields(Run)}).design
+    design = run_of(rows[0]).design
 
     def stacked(name: str) -> NDArray[np.float64]:
         return np.concatenate([_unpacked(row["arrays"][name], row["trials"]) for row in rows])
@@ -148,24 +164,19 @@ def _data(preset: str, classes: int, records: int, tested: int) -> Any:
 @functools.lru_cache(maxsize=2)
 def _ready(run: Run) -> tuple[Any, dict[str, Any], Any]:
     """The target of a run, its two scores and its pilot models: the same for all steps."""
-    from lidp.training import Accountant, Training, find_preset, training_target
+    from lidp.training import find_preset, training_target
 
     schedule, preset = run.schedule, find_preset(run.schedule.preset)
     data = _data(schedule.preset, schedule.classes, schedule.records, schedule.tested)
     target = training_target(
         data,
         Claim(epsilon=run.nominal, delta=setting.DELTA),
-        training=Training(
-            hidden=preset.hidden,
-            epochs=schedule.epochs,
-            batch_size=preset.batch_size,
-            learning_rate=schedule.learning_rate,
-            clip_norm=preset.clip_norm,
-            accountant=Accountant(schedule.accountant),
+        training=preset.training(
+            epochs=schedule.epochs, learning_rate=schedule.learning_rate, accountant=schedule.accountant
         ),
         canary=run.canary,
         canaries=run.canaries,
-        pilots=schedule.pilots,
+        pilots=run.pilots,
         tail=preset.tail,
         scale=preset.scale,
     )
@@ -173,13 +184,8 @@ def _ready(run: Run) -> tuple[Any, dict[str, Any], Any]:
     assert target.target.prepare is not None  # noqa: S101  # for the type checker: training targets have pilots
     # One thread: cells run side by side.
     pilots = replace(target.target.prepare, threads=1)
-    prepared = pilots(target.target.dataset, stream(_seed_of(run), trial=0, purpose=Purpose.PREPARATION)).arrays
+    prepared = pilots(target.target.dataset, stream(run.audit_seed, trial=0, purpose=Purpose.PREPARATION)).arrays
     return target, scores, prepared
-
-
-def _seed_of(run: Run) -> int:
-    text = json.dumps(asdict(run), sort_keys=True)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def _packed(array: NDArray[np.floating]) -> str:

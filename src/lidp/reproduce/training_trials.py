@@ -12,7 +12,7 @@ from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Sou
 from lidp.reproduce.models_needed import models_to_reach
 from lidp.reproduce.sweeps import SINGLE, look_up, method_of
 from lidp.reproduce.training_pairs import FMNIST_LINEAR, FMNIST_MLP, PURCHASES_MLP, Pair
-from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, Run, TrainedModels, scores_of
+from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, Run, TrainedModels, run_of, scores_of
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.lifted_betting import LiftedBetting
@@ -54,7 +54,7 @@ def bounds_table(rows: Sequence[Row], trials: Sequence[int]) -> list[Row]:
             scores = {step: scores_of(steps[step], score) for step in STEPS if steps[step]}
             for method, candidates, n, models, epsilon in _bounds(scores, trials):
                 place = (pair, canary, nominal, canaries, score, method, candidates, n)
-                pilots = steps[next(iter(steps))][0]["schedule"]["pilots"]
+                pilots = run_of(steps[next(iter(steps))][0]).pilots
                 facts[place] = {"models": models + (pilots if score == "centred" or canary == "tail-example" else 0)}
                 found[place].append(epsilon)
     names = ("pair", "canary", "nominal_epsilon", "canaries", "score", "method", "candidates", "trials")

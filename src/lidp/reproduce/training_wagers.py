@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Cell, Finding, Row, Scale
 from lidp.reproduce.training_pairs import FMNIST_LINEAR
-from lidp.reproduce.training_runs import Run, TrainedModels, scores_of
+from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, TrainedModels, scores_of
 from lidp.stats.coin_wager import CoinWager
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PILOTS = 4
 MEASURED = (16, 32, 48, 64, 96, 128)
 """Models trained, pilots included, at which the bound is read; those up to the pilots have none."""
 _TOGETHER = 16
@@ -53,13 +52,13 @@ class Wagers(TrainedModels):
     def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:  # nothing depends on other cells
         cells = []
         for place in SETTINGS:
-            schedule = replace(FMNIST_LINEAR.schedules[Scale.PAPER], pilots=PILOTS, tested=1_000, records=place.records)
+            schedule = replace(FMNIST_LINEAR.schedules[Scale.PAPER], tested=1_000, records=place.records)
             schedule = replace(schedule, accountant="pld" if scale is Scale.PAPER else "rdp")
             if scale is Scale.SMOKE:  # fewer steps, of the same data
                 schedule = replace(schedule, epochs=100 / place.records)
             for seed in range(place.seeds if scale is Scale.PAPER else 1):
                 run = Run(FMNIST_LINEAR.name, schedule, place.canary, place.nominal, place.canaries, "flip", seed)
-                cells += run.cells(place.models - PILOTS, _TOGETHER)
+                cells += run.cells(place.models - GRADIENT_PILOTS, _TOGETHER)
         return cells
 
     def table(self, rows: Sequence[Row]) -> list[Row]:
@@ -71,7 +70,7 @@ class Wagers(TrainedModels):
         for (records, nominal, canary, canaries), seeds in sorted(runs.items()):
             scores = [scores_of(own, "centred") for own in seeds.values()]
             for models in MEASURED:
-                trials = models - PILOTS
+                trials = models - GRADIENT_PILOTS
                 if not 0 < trials <= min(one.trials for one in scores):
                     continue
                 options = {"delta": setting.DELTA, "failure_probability": setting.BETA}

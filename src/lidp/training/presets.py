@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lidp.data import Dataset, load_fashion_mnist, load_purchases, synthetic_purchases
 from lidp.errors import InvalidArgument
+from lidp.training.targets import Training
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Preset:
     tail: int
     clip_norm: float = 1.0
     scale: float = 10.0
+
+    def training(self, **changes: Any) -> Training:
+        """How the preset trains, with some of it changed."""
+        names = ("hidden", "epochs", "batch_size", "learning_rate", "clip_norm")
+        return Training(**{name: getattr(self, name) for name in names} | changes)
 
 
 def _made_up(place: str | None) -> Dataset:

@@ -38,7 +38,9 @@ class GradientScore(RowScore):
     centred: bool = True
 
     def many(self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: Arrays) -> Floats:
-        found: Floats = -(canaries @ (theta - prepared["centre"] if self.centred else np.asarray(theta, np.float64)))
+        moved = theta - prepared["centre"] if self.centred else theta
+        # In the precision of the canaries: an array of them is large, and would be copied to be widened.
+        found: Floats = -(canaries @ moved.astype(canaries.dtype)).astype(np.float64)
         return found
 
 

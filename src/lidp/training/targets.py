@@ -11,12 +11,12 @@ import numpy as np
 from lidp import checks
 from lidp.canaries.coordinates import DiracGradients, quiet_coordinates
 from lidp.canaries.examples import ExamplePool, blank, mislabelled, tail_singular_vectors
-from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim, Neighbours
 from lidp.data import Dataset
 from lidp.errors import InvalidArgument
 from lidp.target import Target
 from lidp.training.accounting import Accountant, Calibration, calibrate
+from lidp.training.gradients import RandomGradients
 from lidp.training.model import Network
 from lidp.training.pilots import Pilots
 from lidp.training.records import Kind, TrainingSet
@@ -178,7 +178,7 @@ def _canaries(
 ) -> tuple[Kind, Any, Any, ExamplePool | None]:
     """What a canary is to the trainer, where it is drawn from, how it is scored, and the pool that pilots are to try."""
     if canary is Canary.RANDOM_GRADIENT:
-        return Kind.GRADIENT, UniformSphere(network.size, training.clip_norm), GradientScore(centred), None
+        return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
     if canary is Canary.DIRAC_GRADIENT:
         places = quiet_coordinates(data.x, network.widths[1], _QUIET)
         return Kind.COORDINATE, DiracGradients(network.size, places), CoordinateScore(centred), None

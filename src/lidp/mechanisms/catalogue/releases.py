@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +20,12 @@ from lidp.mechanisms.catalogue.laws import (
 )
 
 
-class _Vector:
+class _Vector(ABC):
     """Outputs of fixed length, all made at once."""
 
+    @abstractmethod
     def many(self, dataset: Any, size: int, rng: np.random.Generator) -> Floats:
         """So many independent outputs, a row each."""
-        raise NotImplementedError
 
     def __call__(self, dataset: Any, rng: np.random.Generator) -> Any:
         return self.many(dataset, 1, rng)[0]

@@ -1,0 +1,37 @@
+"""Canaries that are gradients in random directions, of as many numbers as a model has parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+
+
+@dataclass(frozen=True)
+class RandomGradients:
+    """Gradients of length ``radius`` in uniformly random directions of R^dimension.
+
+    What :class:`lidp.UniformSphere` draws, in single precision and several times faster: drawing the canaries of a perceptron took
+    almost as long as training it.
+    """
+
+    dimension: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.count(dimension=self.dimension)
+        checks.positive(radius=self.radius)
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float32]:
+        """An array (size, dimension), a row per canary."""
+        from lidp.training._noise import LANES, fill_noise
+
+        gradients = np.empty((size, self.dimension), np.float32)
+        state = rng.integers(1, 2**32, (4, LANES), dtype=np.uint32)
+        for gradient in gradients:
+            fill_noise(state, gradient, np.float32(1.0))
+            gradient *= np.float32(self.radius / np.sqrt(np.einsum("i,i", gradient, gradient, dtype=np.float64)))
+        return gradients
