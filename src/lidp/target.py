@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -106,6 +107,8 @@ def _described(thing: Any) -> Any:
         return [type(thing).__qualname__, *(_described(getattr(thing, item.name)) for item in fields(thing))]
     if isinstance(thing, (list, tuple)):
         return [_described(part) for part in thing]
+    if isinstance(thing, functools.partial):
+        return ["partial", _described(thing.func), _described(thing.args), _described(sorted(thing.keywords.items()))]
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return repr(thing)
     code = getattr(thing, "__code__", None)

@@ -1,0 +1,1 @@
+"""Audits of other people's training: any function or program that trains, PyTorch loops, Opacus."""

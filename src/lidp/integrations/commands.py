@@ -1,0 +1,191 @@
+"""A program that trains, as a mechanism: data are written for it, it is run, losses are read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import string
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp import checks
+from lidp.errors import InvalidArgument
+from lidp.integrations.record_sets import PooledRecords, are_columns, count
+from lidp.integrations.trainers import pool_target
+from lidp.target import Target
+from lidp.workers import die_with_the_parent
+
+Floats = NDArray[np.float64]
+
+PLACES = ("data", "out", "seed")
+"""What a command is given: the file to read, the file to write, the seed."""
+_KEPT_LINES = 3  # of a log, in the reason of a failure
+
+
+class ProgramFailed(Exception):
+    """A run of the program that brought no losses."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line as a mechanism.
+
+    ``{data}`` is an .npz file with the training data (``x`` and ``y``, canaries among them) and the canaries to be scored
+    (``canary_x`` and ``canary_y``: all of the pool, whoever is in). The program trains on x and y and writes to ``{out}`` a loss
+    for each of ``canary_x``: an .npy array, or text with one number a line, or a JSON list. ``{seed}`` is a number, all
+    randomness of the run should come from it.
+
+    A run that exits with another code than 0, passes ``time_limit`` (in seconds), or writes anything else has failed, which is an
+    outcome like any other. It runs in a process group of its own, which is killed at the limit and dies with the audit.
+    What it prints goes to a log in ``logs``; logs of failed runs are kept, if there is such a folder.
+    """
+
+    command: str
+    pool: tuple[NDArray[Any], ...] = field(repr=False)
+    time_limit: float | None = None
+    logs: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            fields = {name for _, name, _, _ in string.Formatter().parse(self.command) if name is not None}
+        except ValueError as error:
+            raise InvalidArgument(f"the command {self.command!r} cannot be read: {error}; write {{{{ for a brace") from None
+        if not {"data", "out"} <= fields or fields - set(PLACES):
+            raise InvalidArgument(
+                f"the command must contain {{data}} and {{out}}, and may contain {{seed}}, got {self.command!r}"
+            )
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InvalidArgument(f"the command {self.command!r} cannot be read: {error}") from None
+        if shutil.which(words[0]) is None:
+            raise InvalidArgument(f"there is no program {words[0]!r} to run")
+        if self.time_limit is not None:
+            checks.positive(time_limit=self.time_limit)
+
+    def __call__(self, records: tuple[NDArray[Any], ...], rng: np.random.Generator) -> Floats:
+        """The losses of all records of the pool."""
+        seed = int(rng.integers(2**31))
+        with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
+            data, out, log = Path(folder, "data.npz"), Path(folder, "out"), Path(folder, "log.txt")
+            np.savez(data, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
+            places = {"data": str(data), "out": str(out), "seed": str(seed)}
+            words = [word.format(**places) for word in shlex.split(self.command)]
+            try:
+                self._run(words, log)
+                return read_losses(out, count(self.pool))
+            except ProgramFailed as failure:
+                raise ProgramFailed(f"{failure}{self._keep(log, seed)}") from None
+
+    def _run(self, words: Sequence[str], log: Path) -> None:
+        with log.open("wb") as told:
+            try:
+                process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=told,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=die_with_the_parent,
+                )
+            except OSError as error:
+                raise ProgramFailed(f"{words[0]} could not be run: {error.strerror}") from None
+            try:
+                code = process.wait(self.time_limit)
+            except subprocess.TimeoutExpired:
+                raise ProgramFailed(f"passed the time limit of {self.time_limit:g} s") from None
+            finally:
+                _end(process)
+        if code:
+            raise ProgramFailed(f"exit code {code}" if code > 0 else f"ended by signal {-code}")
+
+    def _keep(self, log: Path, seed: int) -> str:
+        """The last lines of a log, and where all of it is."""
+        told = log.read_text("utf-8", "replace") if log.exists() else ""
+        last = " | ".join(line.strip() for line in told.splitlines()[-_KEPT_LINES:] if line.strip())
+        kept = ""
+        if self.logs is not None:
+            place = Path(self.logs, f"seed-{seed}.txt")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(told, encoding="utf-8")
+            kept = f"; all of its log is in {place}"
+        return (f"; it printed: {last[:500]}" if last else "") + kept
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone already
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def read_losses(path: Path, wanted: int) -> Floats:
+    """The losses in a file.
+
+    Raises:
+        ProgramFailed: if they are not so many finite numbers.
+    """
+    for candidate in (path, path.with_suffix(".npy")):  # numpy.save adds the suffix of its own accord
+        if candidate.exists():
+            path = candidate
+            break
+    else:
+        raise ProgramFailed("exited with 0 but wrote nothing to {out}")
+    try:
+        head = path.read_bytes()[:6]
+        if head.startswith(b"\x93NUMPY"):
+            found = np.load(path, allow_pickle=False)
+        elif head.lstrip().startswith(b"["):
+            found = np.array(json.loads(path.read_text("utf-8")), dtype=np.float64)
+        else:
+            found = np.array(path.read_text("utf-8").split(), dtype=np.float64)
+        losses = np.asarray(found, dtype=np.float64).ravel()
+    except (ValueError, TypeError, OSError) as error:
+        raise ProgramFailed(
+            f"what it wrote to {{out}} cannot be read as losses: {' '.join(str(error).split())[:200]}"
+        ) from None
+    if len(losses) != wanted:
+        raise ProgramFailed(f"wrote {len(losses)} losses to {{out}}, {wanted} canaries are to be scored")
+    if not np.isfinite(losses).all():
+        raise ProgramFailed("wrote losses to {out} that are not finite")
+    return losses
+
+
+def _loss_of(losses: Floats, number: int) -> float:
+    return float(losses[number])
+
+
+def command_target(
+    command: str,
+    records: tuple[NDArray[Any], NDArray[Any]],
+    canaries: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    pilots: int = 8,
+    time_limit: float | None = None,
+    logs: str | Path | None = None,
+) -> Target:
+    """A target from a command line: see :class:`Program`.
+
+    Args:
+        records: features and labels.
+        canaries: a pool of features and labels that canaries are drawn from.
+        pilots: runs before the audit, without canaries, to learn how hard each record of the pool is; 0 for none.
+        time_limit: seconds a run may take.
+        logs: a folder for what failed runs printed.
+    """
+    for which, columns in (("records", records), ("canaries", canaries)):
+        if not are_columns(columns) or len(columns) != 2:
+            raise InvalidArgument(f"{which} must be a tuple of two arrays: features and labels")
+    program = Program(command, canaries, time_limit, None if logs is None else str(logs))
+    return pool_target(program, _loss_of, PooledRecords(records, canaries), pilots=pilots, name=command)

@@ -1,0 +1,121 @@
+"""Programs as trainers: what they are given, what they write, and all that they may do wrong."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lidp
+from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
+from lidp.integrations.commands import ProgramFailed, command_target, read_losses
+
+PROGRAM = f"{sys.executable} {Path(__file__).parent / 'trainer_program.py'} --data {{data}} --out {{out}} --seed {{seed}}"
+X = np.random.default_rng(0).standard_normal((20, 10)) / 10
+RECORDS = (X, np.zeros(20, np.int64))
+POOL = (np.eye(10), np.zeros(10, np.int64))
+CLAIM = Claim(1.0, 1e-5)
+
+
+def audit(command, *, trials=12, pilots=2, time_limit=None, logs=None, **options):
+    target = command_target(command, RECORDS, POOL, pilots=pilots, time_limit=time_limit, logs=logs)
+    return lidp.audit(target, claim=options.pop("claim", CLAIM), trials=trials, design=CoinFlip(8), **options)
+
+
+def test_a_program_that_leaks_is_refuted():
+    assert audit(f"{PROGRAM} --noise 0.05", trials=40, pilots=0).verdict is Verdict.REFUTED
+
+
+def test_losses_may_come_in_any_form():
+    found = [audit(f"{PROGRAM} --form {form}", trials=2, pilots=0).scores.flips()[0] for form in ("npy", "text", "json")]
+    np.testing.assert_allclose(found[1], found[0])
+    np.testing.assert_allclose(found[2], found[0])
+
+
+def test_the_same_seed_gives_the_same_on_any_number_of_workers():
+    one, two = audit(PROGRAM, trials=6), audit(PROGRAM, trials=6, workers=2)
+    np.testing.assert_array_equal(one.scores.flips()[0], two.scores.flips()[0])
+
+
+def test_a_program_that_fails_now_and_then(tmp_path):
+    """The audit goes on; failures are outcomes, each with its reason and its log."""
+    found = audit(f"{PROGRAM} --noise 0.05 --fail 4", trials=30, logs=tmp_path, claim=Claim(50.0, 1e-5))
+    assert 0 < found.failed_runs < 20
+    note = next(note for note in found.notes if note.failures)
+    reason = note.failures["scores"]
+    assert "exit code 7; it printed: the disk is on fire; all of its log is in" in reason
+    kept = list(tmp_path.iterdir())
+    assert len(kept) >= found.failed_runs
+    assert kept[0].read_text() == "the disk is on fire\n"
+
+
+def test_one_failure_in_twenty_does_not_keep_a_leak_from_being_found():
+    found = audit(f"{PROGRAM} --noise 0.05 --fail 20", trials=40, workers=2)
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_a_program_that_hangs_once_is_ended_with_all_it_started(tmp_path):
+    flag, marker = tmp_path / "hung", f"lidp-test-{os.getpid()}"
+    script = tmp_path / "wrapper.sh"
+    # The program runs as a grandchild, which must end too.
+    script.write_text(f'#!/bin/sh\nexport MARKER={marker}\n{sys.executable} "$@"\nexit $?\n')
+    inner = PROGRAM.removeprefix(f"{sys.executable} ")
+    start = time.monotonic()
+    found = audit(f"sh {script} {inner} --hang-once {flag}", trials=4, pilots=0, time_limit=3.0)
+    assert time.monotonic() - start < 60
+    assert found.failed_runs == 1
+    assert "passed the time limit of 3 s" in found.notes[0].failures["scores"]
+    alive = subprocess.run(["pgrep", "-f", str(flag)], capture_output=True, text=True, check=False).stdout.split()
+    assert not alive
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "reason"),
+    [
+        ("text", "cannot be read as losses"),
+        ("few", "wrote 2 losses to {out}, 10 canaries are to be scored"),
+        ("nan", "not finite"),
+        ("nothing", "exited with 0 but wrote nothing to {out}"),
+        ("pickle", "cannot be read as losses"),
+    ],
+)
+def test_nonsense_is_a_failure_that_says_so(nonsense, reason):
+    with pytest.raises(AuditFailed, match="all 2 trials failed") as caught:
+        audit(f"{PROGRAM} --nonsense {nonsense}", trials=2, pilots=0)
+    assert reason in str(caught.value)
+    with pytest.raises(AuditFailed, match="all 1 pilot runs failed"):
+        audit(f"{PROGRAM} --nonsense {nonsense}", trials=2, pilots=1)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("python train.py", "must contain {data} and {out}"),
+        ("python {data} {out} {model}", "must contain {data} and {out}, and may contain {seed}"),
+        ("no-such-program {data} {out}", "there is no program 'no-such-program'"),
+        ("python '{data} {out}", "No closing quotation"),
+        ("python {data {out}", "cannot be read"),
+    ],
+)
+def test_commands_that_cannot_be_run(command, message):
+    with pytest.raises(InvalidArgument, match=message):
+        command_target(command, RECORDS, POOL)
+
+
+def test_records_must_be_columns():
+    with pytest.raises(InvalidArgument, match="canaries must be a tuple of two arrays"):
+        command_target(PROGRAM, RECORDS, POOL[0])
+
+
+def test_losses_are_read_in_every_form(tmp_path):
+    for name, text in (("a", "1.5 2\n3e0\n"), ("b", "[1.5, 2, 3.0]")):
+        (tmp_path / name).write_text(text)
+        np.testing.assert_array_equal(read_losses(tmp_path / name, 3), [1.5, 2, 3])
+    np.save(tmp_path / "c", np.array([[1.5, 2, 3]], np.float32))
+    np.testing.assert_array_equal(read_losses(tmp_path / "c", 3), [1.5, 2, 3])
+    (tmp_path / "d").write_bytes(b"")
+    with pytest.raises(ProgramFailed, match="wrote 0 losses"):
+        read_losses(tmp_path / "d", 3)

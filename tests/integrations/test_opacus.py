@@ -1,0 +1,303 @@
+"""Audits of Opacus: canaries are where they should be in every mode, settings are read off, wrong ones are named."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+pytest.importorskip("opacus", reason="needs the extra torch")
+
+from opacus import PrivacyEngine  # noqa: E402
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+import lidp  # noqa: E402
+from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
+from lidp.integrations.opacus import (  # noqa: E402
+    ConfigurationWarning,
+    OpacusPlanting,
+    PaddedPool,
+    audit_opacus,
+    opacus_target,
+)
+from lidp.integrations.planting import directions  # noqa: E402
+from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
+from tests.integrations.opacus_training import FEATURES, RECORDS, Script, outliers, some_records  # noqa: E402
+from tests.simulations import assert_covers  # noqa: E402
+
+pytestmark = [
+    # Opacus warns about itself, and every one of these scripts has secure_mode off.
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore:secure_mode off"),
+    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
+    pytest.mark.filterwarnings("ignore:Full backward hook is firing"),
+]
+SIZE = 2 * FEATURES + 2
+FEW = CoinFlip(32)
+
+
+def one_run(script, seeds=(), *, records=None, noiseless=True, **options):
+    """How far the parameters of a run move; the same run for every set of canaries."""
+    records = records or some_records()
+    planting = OpacusPlanting(np.array(seeds, np.int64), np.random.default_rng(3), records, noiseless=noiseless, **options)
+    torch.manual_seed(5)
+    return planting.outcome(script(records, planting))
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
+def test_canaries_are_added_to_the_sum_of_clipped_gradients(mode):
+    """At rate 1 and without noise a step moves by learning rate x canary / batch size, exactly, in every mode."""
+    script = Script(mode=mode, epochs=1, batch=RECORDS)
+    seeds = [11, 12, 13]
+    moved = one_run(script, seeds).moved - one_run(script).moved
+    expected = -0.5 * directions(seeds, SIZE).sum(axis=0) / RECORDS
+    np.testing.assert_allclose(moved, expected, atol=1e-6)
+
+
+def test_a_canary_takes_part_in_as_many_steps_as_its_sampling_rate_says():
+    script = Script(epochs=20, batch=50)
+    planting = OpacusPlanting(np.arange(50), np.random.default_rng(0), some_records(), noiseless=True)
+    taken = []
+    sample = planting._sample
+    planting._sample = lambda *given: taken.append(len(sample(*given))) or np.empty(0, np.int64)
+    script(some_records(), planting)
+    assert planting.steps == 80
+    share = np.sum(taken) / (80 * 50)
+    assert abs(share - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
+
+
+def test_with_shuffled_batches_a_canary_takes_part_once_an_epoch():
+    script = Script(epochs=6, batch=50, poisson=False)
+    planting = OpacusPlanting(np.arange(20), np.random.default_rng(0), some_records(), noiseless=True)
+    taken = []
+    sample = planting._sample
+    planting._sample = lambda *given: taken.append(sample(*given)) or np.empty(0, np.int64)
+    script(some_records(), planting)
+    for epoch in range(6):
+        assert sorted(np.concatenate(taken[4 * epoch : 4 * epoch + 4])) == list(range(20))
+
+
+def test_virtual_steps_are_one_step():
+    def train(records, planting):
+        model = torch.nn.Linear(FEATURES, 2)
+        torch.nn.init.zeros_(model.weight)
+        engine = PrivacyEngine(accountant="rdp")
+        model, optimizer, loader = engine.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+            data_loader=DataLoader(records, batch_size=RECORDS), noise_multiplier=1.0, max_grad_norm=1.0,
+        )  # fmt: skip
+        planting.attach(engine, optimizer, loader)
+        criterion = torch.nn.CrossEntropyLoss()
+        with BatchMemoryManager(data_loader=loader, max_physical_batch_size=64, optimizer=optimizer) as parts:
+            for x, y in parts:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        return model
+
+    seeds = [4, 5]
+    there, gone = one_run(train, seeds), one_run(train)
+    assert there.steps == gone.steps == 1
+    expected = -0.5 * directions(seeds, SIZE).sum(axis=0) / RECORDS
+    np.testing.assert_allclose(there.moved - gone.moved, expected, atol=1e-6)
+
+
+def test_large_models_draw_their_canaries_anew(monkeypatch):
+    kept = one_run(Script(), [1, 2, 3], noiseless=False).moved
+    monkeypatch.setattr("lidp.integrations.planting._KEPT_NUMBERS", 0)
+    np.testing.assert_array_equal(one_run(Script(), [1, 2, 3], noiseless=False).moved, kept)
+
+
+# what the engine was told
+
+
+def test_the_claim_is_what_the_accountant_says():
+    script = Script()
+    made = opacus_target(script, some_records())
+    found = made.settings
+    assert (found.sample_rate, found.noise_multiplier, found.steps) == (0.5, 4.0, 10)
+    assert found.history == ((4.0, 0.5, 10),)
+    assert found.claim(1e-5).epsilon == script.engine.get_epsilon(1e-5)
+    assert made.target.facts["steps"] == 10
+    result = audit_opacus(script, some_records(), delta=1e-5, trials=3, design=CoinFlip(4))
+    assert result.claim == found.claim(1e-5)
+    assert result.models == 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        (Script(poisson=False), "fixed-size batches"),
+        (Script(batch=70), "batch size floored"),
+        (Script(), "secure_mode off"),
+    ],
+)
+def test_what_does_not_fit_is_named(script, name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = opacus_target(script, some_records())
+    told = [str(one.message) for one in caught if one.category is ConfigurationWarning]
+    assert any(text.startswith(name) for text in told)
+    assert name in made.target.facts["does not fit"]
+
+
+def test_an_accountant_that_is_told_other_numbers_is_named():
+    class Meddling(Script):
+        def __call__(self, records, planting):
+            model = super().__call__(records, planting)
+            self.engine.accountant.history[:] = [(8.0, 0.05, 9)]
+            return model
+
+    with pytest.warns(ConfigurationWarning) as caught:
+        opacus_target(Meddling(), some_records())
+    names = {str(one.message).partition(":")[0] for one in caught}
+    assert {"noise overstated", "sampling rate understated", "steps not counted"} <= names
+
+
+def test_scripts_that_cannot_be_audited():
+    with pytest.raises(InvalidArgument, match="did not call planting.attach"):
+        opacus_target(Script(attach=False), some_records())
+
+    def other_records(records, planting):
+        return Script()(some_records(100), planting)
+
+    with pytest.raises(InvalidArgument, match="the loader has 100 records, train was given 200"):
+        opacus_target(other_records, some_records())
+
+    def plain_optimizer(records, planting):
+        model = torch.nn.Linear(2, 2)
+        planting.attach(PrivacyEngine(), torch.optim.SGD(model.parameters(), lr=1.0), DataLoader(records))
+
+    with pytest.raises(InvalidArgument, match="the optimizer that make_private returned, got SGD"):
+        opacus_target(plain_optimizer, some_records())
+
+    def per_layer(records, planting):
+        model = torch.nn.Linear(FEATURES, 2)
+        engine = PrivacyEngine()
+        model, optimizer, loader = engine.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5), data_loader=DataLoader(records),
+            noise_multiplier=1.0, max_grad_norm=[1.0, 1.0], clipping="per_layer",
+        )  # fmt: skip
+        planting.attach(engine, optimizer, loader)
+
+    with pytest.raises(InvalidArgument, match="DPPerLayerOptimizer is not supported"):
+        opacus_target(per_layer, some_records())
+
+    def never_steps(records, planting):
+        script = Script(epochs=0)
+        return script(records, planting)
+
+    with pytest.raises(AuditFailed, match="counted no step"):
+        audit_opacus(never_steps, some_records(), delta=1e-5)
+    with pytest.raises(InvalidArgument, match="white-box scores are for gradient canaries"):
+        opacus_target(Script(), some_records(), canaries=outliers(), white_box=True)
+
+
+# canaries that are records
+
+
+def test_the_size_of_the_data_does_not_tell_who_is_in():
+    pool = PaddedPool(some_records(), outliers(), room=8)
+    found = []
+    for inserted in ([], [1, 2, 3], range(8)):
+        data = pool.with_canaries(inserted)
+        planting = OpacusPlanting(np.empty(0, np.int64), np.random.default_rng(0), data, noiseless=True)
+        Script(batch=52)(data, planting)
+        found.append(planting.found())
+    assert found[0] == found[1] == found[2]
+    with pytest.raises(InvalidArgument, match="9 canaries are to be planted, there is room for 8"):
+        pool.with_canaries(range(9))
+
+
+def test_those_who_are_in_are_sampled_and_empty_places_are_not():
+    seen = []
+
+    class Watched(TensorDataset):
+        def __getitem__(self, place):
+            seen.append(place)
+            return super().__getitem__(place)
+
+    pool = Watched(*outliers().tensors)
+    data = PaddedPool(some_records(), pool, room=8).with_canaries([5, 6])
+    planting = OpacusPlanting(np.empty(0, np.int64), np.random.default_rng(0), data)
+    Script(epochs=10)(data, planting)
+    assert set(seen) == {5, 6}
+    with pytest.raises(InvalidArgument, match="an empty place of the data set was read"):
+        data[202]
+
+
+# whole audits
+
+
+def test_workers_change_nothing(tmp_path):
+    made = opacus_target(Script(), some_records())
+    options = {"claim": made.settings.claim(1e-5), "trials": 6, "design": CoinFlip(8), "seed": 4}
+    one = lidp.audit(made.target, **options)
+    two = lidp.audit(made.target, workers=2, store=tmp_path / "a.db", **options)
+    np.testing.assert_array_equal(one.scores.flips()[0], two.scores.flips()[0])
+    assert one.bound == two.bound
+
+
+@pytest.mark.parametrize("design", [LeaveOneOut(4, 4), CoinFlip(4)], ids=["leave one out", "coin flips"])
+@pytest.mark.parametrize("options", [{}, {"white_box": True}, {"canaries": outliers()}], ids=["moved", "steps", "records"])
+def test_every_kind_of_canary_with_every_design(design, options):
+    found = audit_opacus(Script(epochs=1), some_records(), delta=1e-5, trials=3, design=design, **options)
+    assert found.failed_runs == 0
+    assert found.unscored_canaries == 0
+
+
+def test_white_box_scores_that_would_not_fit(monkeypatch):
+    monkeypatch.setattr("lidp.integrations.planting._RELEASED_NUMBERS", 1000)
+    with pytest.raises(AuditFailed, match="white-box scores would keep more than 1,000 numbers"):
+        audit_opacus(Script(), some_records(), delta=1e-5, trials=2, white_box=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"white_box": True}], ids=["moved", "steps"])
+def test_false_alarms_at_an_exactly_tight_null(options):
+    """One step on all records is the Gaussian mechanism, whose ε is known exactly."""
+    script, delta = Script(epochs=1, batch=RECORDS, noise=1.0), 1e-3
+    made = opacus_target(script, some_records(), **options)
+    claim = Claim(gaussian_epsilon(1.0, delta), delta)
+    alarms = sum(
+        lidp.audit(made.target, claim=claim, trials=8, design=CoinFlip(4), seed=seed).verdict is Verdict.REFUTED
+        for seed in range(100)
+    )
+    assert_covers(alarms, 100, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canaries", [None, outliers()], ids=["gradients", "records"])
+def test_the_right_script_is_not_refuted(canaries):
+    made = opacus_target(Script(), some_records(), canaries=canaries)
+    claim = made.settings.claim(1e-5)
+    found = [lidp.audit(made.target, claim=claim, trials=128, design=FEW, seed=seed) for seed in range(20)]
+    assert [result.verdict for result in found] == 20 * [Verdict.NOT_REFUTED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"white_box": True}], ids=["moved", "steps"])
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_too_little_noise_is_refuted(mode, options):
+    """Noise for an ε four times as large as the accountant is made to say."""
+    from opacus.accountants.utils import get_noise_multiplier
+
+    epsilon = opacus_target(Script(), some_records()).settings.claim(1e-5).epsilon
+    noise = get_noise_multiplier(target_epsilon=4 * epsilon, target_delta=1e-5, sample_rate=0.5, steps=10, accountant="rdp")
+    script = Script(noise=noise, told=4.0, mode=mode)
+    for seed in range(3):
+        found = audit_opacus(script, some_records(), delta=1e-5, trials=384, design=FEW, seed=seed, **options)
+        assert found.verdict is Verdict.REFUTED
+        assert found.claim.epsilon == pytest.approx(epsilon)
+
+
+@pytest.mark.slow
+def test_bypassed_clipping_is_refuted_by_records_and_not_seen_by_gradients():
+    script = Script(clipping=False)
+    for seed in range(3):
+        found = audit_opacus(script, some_records(), delta=1e-5, trials=384, design=FEW, seed=seed, canaries=outliers())
+        assert found.verdict is Verdict.REFUTED
+    # A gradient canary is planted where sums are, at the norm that clipping would have left it.
+    blind = audit_opacus(script, some_records(), delta=1e-5, trials=64, design=FEW)
+    assert blind.verdict is Verdict.NOT_REFUTED
