@@ -120,9 +120,10 @@ def resume(
     workers: int = 1,
     time_limit: float | None = None,
     retry: bool = True,
+    executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
-    """Go on with the audit in a store. ``load(origin, claim)`` finds its target again."""
+    """Go on with the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter."""
     with Store.open(store) as opened:
         plan = AuditPlan.of(opened.configuration)
         if plan.origin is None:
@@ -131,7 +132,7 @@ def resume(
         if fingerprint(target) != plan.fingerprint:
             raise StoreError(f"{plan.origin} is not what it was when {store} was made; put it back, or begin a new audit")
         plan = replace(plan, target=target)
-        return _Audit(plan, opened, watch).run(choose_executor(workers, time_limit, retry))
+        return _Audit(plan, opened, watch).run(executor or choose_executor(workers, time_limit, retry))
 
 
 def result_of(store: str | Path) -> AuditResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -14,6 +13,7 @@ import typer
 from lidp.audits import audit
 from lidp.claim import Claim, Neighbours
 from lidp.cli import options, pair_audits, training_options
+from lidp.cli.running import Running
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
@@ -38,7 +38,10 @@ usage, 3 if the audit could not run, 130 if it was interrupted.
 """
 
 
-_FOR_CANARIES = ("design", "canaries", "trials", "method", "workers", "store", "time_limit", "no_retry")
+_FOR_CANARIES = (
+    "design", "canaries", "trials", "method", "workers", "store", "time_limit", "no_retry",
+    "executor", "ray_address", "cpus_per_trial", "gpus_per_trial",
+)  # fmt: skip
 
 
 def command(
@@ -62,6 +65,10 @@ def command(
     ] = None,
     time_limit: options.TimeLimit = None,
     no_retry: options.NoRetry = False,
+    executor: options.Executor = "local",
+    ray_address: options.RayAddress = None,
+    cpus_per_trial: options.CpusPerTrial = None,
+    gpus_per_trial: options.GpusPerTrial = None,
     report: options.Report = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -105,6 +112,8 @@ def command(
     target = training_options.as_text(target, canaries, trained)
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
+    running = Running(workers, time_limit, no_retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
+    chosen = running.chosen()
 
     def run(watch: Watch | None) -> AuditResult:
         return audit(
@@ -115,16 +124,14 @@ def command(
             method=method,
             failure_probability=failure_probability,
             seed=seed,
-            workers=workers,
             store=store,
             stop_when=stop_when,
-            time_limit=time_limit,
-            retry=not no_retry,
+            executor=chosen,
             watch=watch,
             origin=target,
         )
 
-    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json, quiet=quiet)
+    return finish(run, again=running.again(store), report=report, as_json=as_json, quiet=quiet)
 
 
 def _given(context: typer.Context, *names: str) -> dict[str, bool]:
@@ -145,16 +152,6 @@ def _catalogue(
         found = pair_audits.audit_catalogue(claim, runs, failure_probability, seed, watch=watch)
     pair_audits.show_catalogue(found)
     return pair_audits.code_of(found)
-
-
-def again(store: Path | None, workers: int, time_limit: float | None, no_retry: bool) -> str:
-    """The command that goes on after an interrupt."""
-    if store is None:
-        return "nothing was stored; use --store to be able to resume"
-    options = [f"--workers {workers}"] if workers != 1 else []
-    options += [f"--time-limit {time_limit:g}"] if time_limit is not None else []
-    options += ["--no-retry"] if no_retry else []
-    return " ".join(["lidp resume", shlex.quote(str(store)), *options])
 
 
 def finish(

@@ -9,7 +9,8 @@ import typer
 
 from lidp.audits import resume
 from lidp.cli import options
-from lidp.cli.audit import again, finish
+from lidp.cli.audit import finish
+from lidp.cli.running import Running
 from lidp.cli.targets import load_target
 from lidp.cli.watching import Watch
 from lidp.result import AuditResult
@@ -24,11 +25,18 @@ def command(
     workers: options.Workers = 1,
     time_limit: options.TimeLimit = None,
     no_retry: options.NoRetry = False,
+    executor: options.Executor = "local",
+    ray_address: options.RayAddress = None,
+    cpus_per_trial: options.CpusPerTrial = None,
+    gpus_per_trial: options.GpusPerTrial = None,
     report: options.Report = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    def run(watch: Watch | None) -> AuditResult:
-        return resume(store, load_target, workers=workers, time_limit=time_limit, retry=not no_retry, watch=watch)
+    running = Running(workers, time_limit, no_retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
+    chosen = running.chosen()
 
-    return finish(run, again=again(store, workers, time_limit, no_retry), report=report, as_json=as_json, quiet=quiet)
+    def run(watch: Watch | None) -> AuditResult:
+        return resume(store, load_target, executor=chosen, watch=watch)
+
+    return finish(run, again=running.again(store), report=report, as_json=as_json, quiet=quiet)

@@ -1,0 +1,245 @@
+"""Trials on a cluster: an executor that hands them to Ray. The driver alone decides what is run again, and what has failed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lidp import checks
+from lidp.errors import AuditFailed, InvalidArgument
+from lidp.trials.ray_cluster import Cluster, connected
+from lidp.trials.ray_task import packed, work
+from lidp.trials.trial import TrialRecord, TrialSetup, failed_record
+
+_BATCH = 1024  # trials in a task, at most
+_TASK_SECONDS = 0.5  # ... or about as many as take this long: losing a task loses no more
+_AHEAD = 2  # tasks handed out per slot, so that none waits for the driver
+_LOOK_SECONDS = 2.0  # how often the nodes are counted
+_PATIENCE_SECONDS = 300.0  # how long a cluster may be without a node that can run a trial
+_MOST_LOSSES = 20  # nodes that may be lost under one trial
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Trials as tasks of a Ray cluster, each with its share of processors and graphics cards.
+
+    Without an ``address`` Ray is started on this machine for as long as the trials take, reachable from this machine only. A Ray
+    that this process is connected to already is used as it is, and left connected.
+
+    A lost node costs what was running there; that is run again with the same coins and streams, and charged to no trial. A
+    worker process that dies costs its trial, which is run once more if ``retry`` and recorded as failed if its process dies
+    again. A trial that exceeds ``time_limit`` seconds, counted from its start, is recorded as failed.
+
+    Raises:
+        InvalidArgument: when run, if Ray is missing, the address does not answer, or no node can ever run a trial.
+        AuditFailed: if the nodes cannot load the target, or are lost again and again.
+    """
+
+    address: str | None = None
+    cpus_per_trial: float = 1.0
+    gpus_per_trial: float = 0.0
+    time_limit: float | None = None
+    retry: bool = True
+
+    def __post_init__(self) -> None:
+        checks.positive(cpus_per_trial=self.cpus_per_trial)
+        checks.non_negative(gpus_per_trial=self.gpus_per_trial)
+        for name, share in (("cpus_per_trial", self.cpus_per_trial), ("gpus_per_trial", self.gpus_per_trial)):
+            if share > 1 and share != int(share):
+                raise InvalidArgument(f"{name} must be a whole number, or a part of one, got {share:g}")
+        if self.time_limit is not None:
+            checks.positive(time_limit=self.time_limit)
+        if self.address is not None and self.address.startswith("ray://"):
+            raise InvalidArgument(
+                f"address must be auto or host:port, got {self.address!r}; run lidp on a node of the cluster, not as its client"
+            )
+
+    def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
+        with connected(self.address) as ray:
+            flight = _Flight(self, Cluster(ray, self.cpus_per_trial, self.gpus_per_trial), ray, setup, indices)
+            try:
+                yield from flight.results()
+            finally:
+                flight.close()
+
+
+@dataclass
+class _Task:
+    """Trials handed to Ray together, and since when they run; None while they wait in its queue."""
+
+    pending: list[int]
+    since: float | None = None
+
+
+class _Flight:
+    """Trials on their way: what waits here, what Ray has, and what has befallen each."""
+
+    def __init__(self, options: Ray, cluster: Cluster, ray: Any, setup: TrialSetup, indices: Sequence[int]) -> None:
+        self.options = options
+        self.cluster = cluster
+        self.ray = ray
+        self.setup = setup
+        self.queue = deque(indices)
+        # Without a second try, a death must be charged to one trial: no batches then, nor with a time limit for each.
+        self.together = options.retry and options.time_limit is None
+        self.alone: set[int] = set()
+        self.deaths: dict[int, int] = {}
+        self.losses: dict[int, int] = {}
+        self.tasks: dict[Any, _Task] = {}
+        self.pace: float | None = None
+        self.slots = cluster.require_slots()
+        self.seen_slots = self.looked = time.monotonic()
+        self.parcel = packed(ray, setup)
+        self.remote = ray.remote(work).options(
+            num_cpus=options.cpus_per_trial,
+            num_gpus=options.gpus_per_trial,
+            num_returns="streaming",  # first that the task has begun, then its records
+            max_retries=0,  # what is run again is decided here
+            name="lidp trials",
+        )
+
+    def results(self) -> Iterator[list[TrialRecord]]:
+        while self.queue or self.tasks:
+            self._look()
+            while self.queue and len(self.tasks) < _AHEAD * max(1, self.slots):
+                self._give()
+            running = list(self.tasks)
+            ready, _ = self.ray.wait(running, num_returns=len(running), timeout=0)
+            if not ready:
+                ready, _ = self.ray.wait(running, num_returns=1, timeout=self._patience())
+            found = [record for stream in ready for record in self._receive(stream)]
+            found.extend(self._overdue())
+            if found:
+                yield found
+
+    def close(self) -> None:
+        for stream in self.tasks:
+            self._cancel(stream)
+        self.tasks.clear()
+
+    def _look(self) -> None:
+        """Count slots anew now and then: nodes come and go."""
+        now = time.monotonic()
+        if now - self.looked < _LOOK_SECONDS:
+            return
+        self.looked = now
+        self.slots = self.cluster.slots()
+        if self.slots:
+            self.seen_slots = now
+        elif now - self.seen_slots > _PATIENCE_SECONDS:
+            raise AuditFailed(
+                f"the cluster has had no node that can run a trial for {_PATIENCE_SECONDS:.0f} s; resume when it has one"
+            )
+
+    def _give(self) -> None:
+        """Hand out the next trials: one, or as many as keep a worker busy for a moment."""
+        size = 1
+        if self.together and self.pace is not None and self.queue[0] not in self.alone:
+            size = max(1, min(_BATCH, math.floor(_TASK_SECONDS / max(self.pace, 1e-6))))
+            size = max(1, min(size, len(self.queue) // (_AHEAD * max(1, self.slots))))
+        pending = [self.queue.popleft()]
+        while len(pending) < size and self.queue[0] not in self.alone:
+            pending.append(self.queue.popleft())
+        self.tasks[self.remote.remote(self.parcel, pending)] = _Task(pending)
+
+    def _receive(self, stream: Any) -> list[TrialRecord]:
+        """The next thing that a task says."""
+        errors = self.ray.exceptions
+        task = self.tasks[stream]
+        try:
+            said = self.ray.get(next(stream))
+        except StopIteration:  # it ended without its records, which no task of ours does
+            return self._bury(stream)
+        except errors.RayTaskError as error:
+            if not isinstance(error.cause, _lost(errors)):
+                raise _failure(error.cause) from None
+            return self._lose(stream)
+        except _lost(errors):
+            return self._lose(stream)
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.TaskCancelledError):
+            return self._bury(stream)
+        except errors.RayError as error:
+            raise _failure(error) from None
+        if said is None:
+            task.since = time.monotonic()
+            return []
+        del self.tasks[stream]
+        records: list[TrialRecord] = said
+        if task.since is not None:
+            self.pace = (time.monotonic() - task.since) / len(records)
+        return [replace(record, attempts=self.deaths.get(record.index, 0) + 1) for record in records]
+
+    def _lose(self, stream: Any) -> list[TrialRecord]:
+        """A node is gone, and with it what ran there; that is nobody's fault."""
+        task = self.tasks.pop(stream)
+        for index in task.pending:
+            self.losses[index] = self.losses.get(index, 0) + 1
+            if self.losses[index] > _MOST_LOSSES:
+                raise AuditFailed(
+                    f"trial {index} lost its node {self.losses[index]} times; resume when the cluster is steady, "
+                    "and see whether the mechanism brings nodes down"
+                )
+        self.queue.extendleft(reversed(task.pending))
+        return []
+
+    def _bury(self, stream: Any) -> list[TrialRecord]:
+        """A worker process died. Its trial is tried once more, or has failed."""
+        task = self.tasks.pop(stream)
+        if len(task.pending) > 1:
+            # Which of the batch did it? Each is run alone now; nobody is charged yet.
+            self.alone.update(task.pending)
+            self.queue.extendleft(reversed(task.pending))
+            return []
+        (lost,) = task.pending
+        self.deaths[lost] = self.deaths.get(lost, 0) + 1
+        if self.options.retry and self.deaths[lost] == 1:
+            self.alone.add(lost)
+            self.queue.appendleft(lost)
+            return []
+        seconds = 0.0 if task.since is None else time.monotonic() - task.since
+        return [failed_record(self.setup, lost, "the worker process died", seconds=seconds, attempts=self.deaths[lost])]
+
+    def _overdue(self) -> list[TrialRecord]:
+        limit = self.options.time_limit
+        found: list[TrialRecord] = []
+        if limit is None:
+            return found
+        for stream, task in list(self.tasks.items()):
+            seconds = 0.0 if task.since is None else time.monotonic() - task.since
+            if seconds > limit and not self.ray.wait([stream], timeout=0)[0]:
+                self._cancel(stream)
+                del self.tasks[stream]
+                attempts = self.deaths.get(task.pending[0], 0) + 1
+                reason = f"passed the time limit of {limit:g} s"
+                found.append(failed_record(self.setup, task.pending[0], reason, seconds=seconds, attempts=attempts))
+        return found
+
+    def _patience(self) -> float:
+        begun = [task.since for task in self.tasks.values() if task.since is not None]
+        if self.options.time_limit is None or not begun:
+            return _LOOK_SECONDS
+        return min(_LOOK_SECONDS, max(0.0, min(begun) + self.options.time_limit - time.monotonic()) + 0.01)
+
+    def _cancel(self, stream: Any) -> None:
+        # It may have ended by itself, or the cluster may be gone.
+        with contextlib.suppress(self.ray.exceptions.RayError, ValueError, RuntimeError):
+            self.ray.cancel(stream, force=True)
+
+
+def _lost(errors: Any) -> tuple[type[Exception], ...]:
+    """What Ray says when a node takes tasks or their results with it."""
+    return (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError)
+
+
+def _failure(cause: BaseException) -> AuditFailed:
+    if isinstance(cause, AuditFailed):
+        return AuditFailed(str(cause))
+    reason = (str(cause).strip() or "no reason given").splitlines()[-1]
+    return AuditFailed(
+        f"the cluster cannot run trials: {type(cause).__name__}: {reason}; every node needs lidp and what the target imports"
+    )
