@@ -1,8 +1,8 @@
-"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training] [pairs]``: all of them, or the named ones."""
+"""``python -m benchmarks [NAME ...]``: all of them, or the named ones."""
 
 import sys
 
-from benchmarks import overhead, pairs, simulation, speed, strength, training
+from benchmarks import opacus_overhead, overhead, pairs, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -10,6 +10,7 @@ PARTS = {
     "simulation": simulation.main,
     "strength": strength.main,
     "training": training.main,
+    "opacus": opacus_overhead.main,
     "pairs": pairs.main,
 }
 

@@ -104,7 +104,7 @@ def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):
 
 
 BAD = [
-    (["audit"], 2, "Missing argument"),
+    (["audit"], 2, "Missing option"),
     (["audit", "tests.engine:LEAKY"], 2, "--epsilon"),
     (["audit", "nonsense", "--epsilon", "1"], 2, "the target must be"),
     (["audit", "no.such.module:x", "--epsilon", "1"], 2, "there is no module"),

@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from lidp.data import load_fashion_mnist, synthetic_purchases
+from lidp.errors import InvalidData
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 VERDICTS = {  # what each prints, in order
@@ -34,6 +38,48 @@ def test_an_example(name):
     assert found.returncode == 0, found.stderr
     lines = [line.partition(":")[0] for line in found.stdout.splitlines() if not line.startswith(" ")]
     assert lines == VERDICTS[name]
+
+
+TRAINING = {  # what it needs, and what it prints
+    "torch_loop.py": (["torch"], ["not refuted", "refuted"]),
+    "jax_loop.py": (["jax_privacy"], ["not refuted", "refuted"]),
+    "any_trainer.py": (["diffprivlib"], ["not refuted", "refuted"]),
+    "opacus_mlp.py": (["torch", "opacus"], ["not refuted"]),
+}
+
+
+def test_all_examples_of_training_are_tested():
+    assert {path.name for path in (EXAMPLES / "training").glob("*.py")} == {*TRAINING, "train_program.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINING)
+def test_an_example_of_training(name):
+    needs, verdicts = TRAINING[name]
+    for library in needs:
+        pytest.importorskip(library)
+    if name == "opacus_mlp.py":
+        try:
+            load_fashion_mnist()
+        except InvalidData as error:
+            pytest.skip(str(error))
+    found = run(EXAMPLES / "training" / name, *(["8"] if name == "opacus_mlp.py" else []))
+    assert found.returncode == 0, found.stderr
+    lines = [line.partition(":")[0] for line in found.stdout.splitlines() if not line.startswith(" ")]
+    assert lines == verdicts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "code"), [(8.0, 0), (0.1, 1)])
+def test_the_example_of_a_program(noise, code, tmp_path):
+    data = synthetic_purchases(300, 100, classes=10)
+    np.savez(tmp_path / "data.npz", x=data.x, y=data.y)
+    program = f"{sys.executable} {EXAMPLES / 'training' / 'train_program.py'} --noise {noise}"
+    found = run(
+        "-m", "lidp", "audit", "--command", f"{program} --data {{data}} --out {{out}} --seed {{seed}}",
+        "--data", tmp_path / "data.npz", "--epsilon", 2.5, "--delta", 1e-5, "--canaries", 16, "--trials", 60, "--workers", 2,
+    )  # fmt: skip
+    assert found.returncode == code, found.stdout + found.stderr
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Programs as trainers: what they are given, what they write, and all that they may do wrong."""
 
-import os
-import subprocess
+import json
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
+from lidp.cli import run as main
 from lidp.integrations.commands import ProgramFailed, command_target, read_losses
 
 PROGRAM = f"{sys.executable} {Path(__file__).parent / 'trainer_program.py'} --data {{data}} --out {{out}} --seed {{seed}}"
@@ -58,18 +58,18 @@ def test_one_failure_in_twenty_does_not_keep_a_leak_from_being_found():
 
 
 def test_a_program_that_hangs_once_is_ended_with_all_it_started(tmp_path):
-    flag, marker = tmp_path / "hung", f"lidp-test-{os.getpid()}"
+    flag = tmp_path / "hung"
     script = tmp_path / "wrapper.sh"
     # The program runs as a grandchild, which must end too.
-    script.write_text(f'#!/bin/sh\nexport MARKER={marker}\n{sys.executable} "$@"\nexit $?\n')
+    script.write_text(f'#!/bin/sh\n{sys.executable} "$@"\nexit $?\n')
     inner = PROGRAM.removeprefix(f"{sys.executable} ")
     start = time.monotonic()
     found = audit(f"sh {script} {inner} --hang-once {flag}", trials=4, pilots=0, time_limit=3.0)
     assert time.monotonic() - start < 60
     assert found.failed_runs == 1
     assert "passed the time limit of 3 s" in found.notes[0].failures["scores"]
-    alive = subprocess.run(["pgrep", "-f", str(flag)], capture_output=True, text=True, check=False).stdout.split()
-    assert not alive
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(str(flag).encode() in command for command in commands)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,56 @@ def test_losses_are_read_in_every_form(tmp_path):
     (tmp_path / "d").write_bytes(b"")
     with pytest.raises(ProgramFailed, match="wrote 0 losses"):
         read_losses(tmp_path / "d", 3)
+
+
+# from the command line
+
+
+@pytest.fixture
+def data(tmp_path):
+    place = tmp_path / "data.npz"
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((40, 10)) / 10, rng.integers(0, 2, 40)
+    np.savez(place, x=x, y=y, test_x=np.repeat(np.eye(10), 3, axis=0), test_y=np.zeros(30, int))
+    return str(place)
+
+
+def run(*arguments, capsys):
+    code = main([*arguments])
+    return code, *capsys.readouterr()
+
+
+def test_a_program_from_the_command_line(data, tmp_path, capsys):
+    options = ["--epsilon", "1", "--delta", "1e-5", "--canaries", "8", "--trials", "40", "--pilots", "2", "--data", data]
+    code, out, _ = run("audit", "--command", f"{PROGRAM} --noise 0.05", *options, "--quiet", capsys=capsys)
+    assert code == 1
+    assert out.startswith("refuted: ")
+    store = tmp_path / "a.db"
+    few = [*options[:6], "--trials", "6", *options[8:]]
+    command = ["audit", "--command", f"{PROGRAM} --fail 3", *few, "--quiet", "--store", str(store), "--time-limit", "20"]
+    code, out, _ = run(*command, "--json", capsys=capsys)
+    assert code == 0
+    found = json.loads(out)
+    assert found["failed_runs"] > 0
+    assert len(list((tmp_path / "a.db.logs").iterdir())) >= found["failed_runs"]
+    code, again, _ = run("resume", str(store), "--quiet", "--json", capsys=capsys)
+    assert (code, json.loads(again)["bound"]) == (0, found["bound"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "--epsilon", "1"], "give either a TARGET or --command"),
+        (["audit", "gaussian", "--command", "true {data} {out}", "--epsilon", "1"], "give either a TARGET or --command"),
+        (["audit", "--command", "true {data} {out}", "--epsilon", "1"], "--command needs --data"),
+        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "no.npz"], "there is no such file"),
+        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "x.npz", "--epochs", "3"], "--epochs is for"),
+        (["audit", "--command", "true", "--epsilon", "1", "--data", "DATA"], "must contain {data} and {out}"),
+        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "DATA", "--canary", "other"], "--canary must be"),
+    ],
+)  # fmt: skip
+def test_wrong_usage(arguments, message, data, capsys):
+    code, _, err = run(*[data if word == "DATA" else word for word in arguments], capsys=capsys)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1

@@ -116,8 +116,8 @@ def test_pilots_that_fail_now_and_then():
 
     with pytest.raises(AuditFailed, match="all 2 pilot runs failed, the first with: no luck at all"):
         lidp.audit(trainer_target(never, loss, RECORDS, POOL, pilots=2), claim=Claim(1.0), trials=2)
+    worthless = trainer_target(noisy_mean(1), lambda m, r: float("nan") if r[3] else 0.0, RECORDS, POOL, pilots=2)
     with pytest.raises(AuditFailed, match="the loss on record 3 of the pool is not finite"):
-        worthless = trainer_target(noisy_mean(1), lambda m, r: float("nan") if r[3] else 0.0, RECORDS, POOL, pilots=2)
         lidp.audit(worthless, claim=Claim(1.0), trials=2)
 
 

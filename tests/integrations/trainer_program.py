@@ -19,7 +19,7 @@ parser.add_argument("--form", choices=["npy", "text", "json"], default="npy")
 given = parser.parse_args()
 
 if given.fail and given.seed % given.fail == 0:
-    print("the disk is on fire")
+    sys.stdout.write("the disk is on fire\n")
     sys.exit(7)
 if given.hang_once and not Path(given.hang_once).exists():
     Path(given.hang_once).touch()

@@ -12,7 +12,7 @@ import typer
 
 from lidp.audits import audit
 from lidp.claim import Claim, Neighbours
-from lidp.cli import options, pair_audits, training_options
+from lidp.cli import command_options, options, pair_audits, training_options
 from lidp.cli.running import Running
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
@@ -33,6 +33,10 @@ With --pair the target is a mechanism and two neighbouring data sets, audited by
 (mechanism, d0, d1). catalogue:NAME is one of the mechanisms that "lidp catalogue" lists; catalogue --all is all of them,
 each with the failure probability to itself.
 
+With --command a program of yours is the target: it trains on the .npz file {{data}} (x and y; --data says from what, canaries are
+added) and writes a loss for each of its canary_x and canary_y to {{out}}. A run that fails or passes --time-limit is an outcome
+like any other; what it printed is kept in STORE.logs.
+
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
 usage, 3 if the audit could not run, 130 if it was interrupted.
 """
@@ -46,8 +50,9 @@ _FOR_CANARIES = (
 
 def command(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)],
     epsilon: options.ClaimedEpsilon,
+    target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)] = "",
+    program: command_options.Command = None,
     delta: options.Delta = 0.0,
     design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip",
     canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
@@ -87,6 +92,8 @@ def command(
 ) -> int:
     trained = {"preset": preset, "canary": canary, "data": data, "records": records, "epochs": epochs}
     trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "fault": fault}
+    if bool(target) == (program is not None):
+        raise InvalidArgument("give either a TARGET or --command, what to audit")
     if pair_audits.is_pair(target, pair):
         pair_audits.refuse({**trained, **_given(context, *_FOR_CANARIES)}, "for audits with canaries, not for --pair")
         claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
@@ -109,7 +116,10 @@ def command(
     pair_audits.refuse(_given(context, "runs"), "for --pair")
     if every:
         raise InvalidArgument("--all is for the target catalogue")
-    target = training_options.as_text(target, canaries, trained)
+    if program is None:
+        target = training_options.as_text(target, canaries, trained)
+    else:  # the limit is the program's own: it ends what the program has started, too
+        target, time_limit = command_options.as_text(program, store, time_limit, trained), None
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
     running = Running(workers, time_limit, no_retry, executor, ray_address, cpus_per_trial, gpus_per_trial)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim
+from lidp.cli import command_options
 from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
@@ -47,6 +48,8 @@ def load_target(text: str, claim: Claim) -> Target:
         AuditFailed: if the file or module cannot be run.
     """
     name = text.partition("?")[0]
+    if text.startswith(f"{command_options.NAME}?"):
+        return command_options.command_target_of(text, claim)
     if name in BUILT_IN:
         return BUILT_IN[name](text, claim)
     found = find_object(text)

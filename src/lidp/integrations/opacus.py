@@ -287,7 +287,7 @@ def opacus_target(
     """A target from a training loop with Opacus. One model is trained at once, to see what the engine is told.
 
     Args:
-        train: ``train(records, planting) -> model``; after ``make_private`` it calls ``planting.attach(engine, optimizer, loader)``.
+        train: ``train(records, planting) -> model``, which calls ``planting.attach(engine, optimizer, loader)``.
         records: a data set of PyTorch, or anything that a ``DataLoader`` takes.
         canaries: a pool of records of the same make; left out, canaries are gradients.
         room: canaries a trial at most, for canaries that are records.

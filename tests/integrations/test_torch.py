@@ -1,0 +1,139 @@
+"""Loops in PyTorch: canaries planted by hand, false alarms at a tight null, power, and loops that forget something."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+import lidp  # noqa: E402
+from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
+from lidp.integrations.planting import GradientSeeds, Planting, directions  # noqa: E402
+from lidp.integrations.torch import cross_entropy, torch_target  # noqa: E402
+from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
+from tests.simulations import assert_covers  # noqa: E402
+
+RECORDS = (np.linspace(-1, 1, 20, dtype=np.float32), np.zeros(20, np.int64))
+
+
+def one_step(records, planting, noise=1.0, tell=True):
+    """A "model" of 30 and 2 x 5 parameters that takes one noisy step: the Gaussian mechanism, and nothing else."""
+    model = torch.nn.ParameterList([torch.zeros(30), torch.zeros(2, 5)])
+    parameters = list(model)
+    planting.watch(parameters)
+    sums = [torch.full_like(p, float(records[0].mean())) for p in parameters]
+    planting.add(sums, clip_norm=1.0, rate=1.0)
+    with torch.no_grad():
+        noisy = [total + noise * torch.randn_like(total) for total in sums]
+        if tell:
+            planting.released(noisy, clip_norm=1.0, noise_multiplier=noise, rate=1.0)
+        for p, total in zip(parameters, noisy, strict=True):
+            p -= total
+    return model
+
+
+@pytest.mark.parametrize("design", [CoinFlip(4), pytest.param(LeaveOneOut(4, 4), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("white_box", [False, True], ids=["moved", "steps"])
+def test_false_alarms_at_an_exactly_tight_null(white_box, design):
+    target = torch_target(one_step, RECORDS, white_box=white_box, pilots=4)
+    claim = Claim(gaussian_epsilon(1.0, 1e-3), 1e-3)
+    audits = (lidp.audit(target, claim=claim, trials=20, design=design, seed=seed) for seed in range(100))
+    assert_covers(sum(result.verdict is Verdict.REFUTED for result in audits), 100, 0.05)
+
+
+@pytest.mark.parametrize("white_box", [False, True], ids=["moved", "steps"])
+def test_little_noise_is_refuted(white_box):
+    target = torch_target(partial(one_step, noise=0.2), RECORDS, white_box=white_box)
+    found = lidp.audit(target, claim=Claim(2.0, 1e-5), trials=100, design=CoinFlip(8))
+    assert found.verdict is Verdict.REFUTED
+    assert ("white-box" in found.target) is white_box
+
+
+def test_canaries_are_planted_where_they_should_be():
+    for seeds in ([], [1, 2]):
+        planting = Planting(np.array(seeds, np.int64), np.random.default_rng(0))
+        one_step(RECORDS, planting, noise=0.0)
+        moved = planting.outcome(None).moved
+        np.testing.assert_allclose(moved, -directions(seeds, 40).sum(axis=0) - RECORDS[0].mean(), atol=1e-6)
+
+
+def test_directions_are_unit_vectors_and_depend_on_the_seed_only():
+    seeds = GradientSeeds().draw(np.random.default_rng(0), 200)
+    found = directions(seeds, 50)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(directions(seeds[7:8], 50)[0], found[7])
+    assert np.abs(found @ found.T - np.eye(200)).max() < 0.8
+    assert np.abs(found.mean(axis=0)).max() < 0.05
+
+
+def test_workers_and_generators_of_the_process_change_nothing():
+    target = torch_target(one_step, RECORDS, pilots=2)
+    options = {"claim": Claim(1.0, 1e-5), "trials": 6, "design": CoinFlip(4), "stop_when": "never"}
+    one = lidp.audit(target, **options)
+    torch.manual_seed(12345)
+    two = lidp.audit(target, workers=2, **options)
+    np.testing.assert_array_equal(one.scores.flips()[0], two.scores.flips()[0])
+
+
+def test_loops_that_forget_something():
+    def nothing(records, planting):
+        return None
+
+    def no_watch(records, planting):
+        planting.add([torch.zeros(3)], clip_norm=1.0, rate=1.0)
+
+    def other_sums(records, planting):
+        planting.watch([torch.zeros(3)])
+        planting.add([torch.zeros(4)], clip_norm=1.0, rate=1.0)
+
+    def twice(records, planting):
+        planting.watch([torch.zeros(3)])
+        planting.watch([torch.zeros(3)])
+
+    def empty(records, planting):
+        planting.watch([])
+
+    told = {
+        nothing: "did not say what it trains",
+        no_watch: "call watch\\(parameters\\) before",
+        twice: "watches its parameters already",
+        empty: "no parameters to watch",
+    }
+    for loop, message in told.items():
+        with pytest.raises(AuditFailed, match=message):
+            lidp.audit(torch_target(loop, RECORDS), claim=Claim(1.0), trials=2)
+    with pytest.raises(AuditFailed, match="the sums have 4 numbers, the watched parameters 3"):
+        lidp.audit(torch_target(other_sums, RECORDS), claim=Claim(1.0), trials=2)
+    silent = torch_target(partial(one_step, tell=False), RECORDS, white_box=True)
+    with pytest.raises(AuditFailed, match="did not tell what their steps released"):
+        lidp.audit(silent, claim=Claim(1.0), trials=2)
+    with pytest.raises(InvalidArgument, match="train must be callable"):
+        torch_target(3, RECORDS)
+
+
+def test_records_as_canaries_of_a_loop():
+    def train(records, planting):
+        features, labels = map(torch.as_tensor, records)
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=2.0)
+        for _ in range(60):  # no privacy at all
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(features), labels).backward()
+            optimizer.step()
+        return model
+
+    rng = np.random.default_rng(0)
+    records = rng.standard_normal((10, 4)).astype(np.float32), rng.integers(0, 2, 10)
+    pool = 3 * rng.standard_normal((60, 4)).astype(np.float32), rng.integers(0, 2, 60)
+    target = torch_target(train, records, canaries=pool, pilots=3)
+    found = lidp.audit(target, claim=Claim(0.5, 1e-5), trials=100, design=CoinFlip(4))
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_losses_are_computed_without_the_randomness_of_training():
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 2))
+    record = (np.ones(3, np.float32), 1)
+    assert model.training
+    assert cross_entropy(model, record) == cross_entropy(model, record)
+    assert model.training
