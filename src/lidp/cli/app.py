@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import lidp
-from lidp.cli import audit, bound, catalogue, plan, reproduce, resume, simulate, witness
+from lidp.cli import audit, bound, catalogue, cite, plan, reproduce, resume, simulate, witness
 from lidp.errors import AuditFailed, LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
@@ -31,6 +31,7 @@ app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
 app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)
 app.command(name="witness", help=witness.HELP)(witness.command)
+app.command(name="cite", help=cite.HELP)(cite.command)
 app.add_typer(simulate.app, name="simulate")
 
 
