@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import opacus_overhead, overhead, pairs, simulation, speed, strength, training
+from benchmarks import opacus_overhead, overhead, pairs, peers, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -12,6 +12,7 @@ PARTS = {
     "training": training.main,
     "opacus": opacus_overhead.main,
     "pairs": pairs.main,
+    "peers": peers.main,
 }
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def test_the_command(capsys, tmp_path):
     assert run(["cite"]) == 0
     assert capsys.readouterr().out.count("@") == len(WORKS)
     store = str(tmp_path / "a.db")
-    assert run(["audit", "gaussian", "--epsilon", "5", "--delta", "1e-5", "--trials", "3", "--store", store, "--quiet"]) == 0
+    assert (
+        run(["audit", "gaussian", "--epsilon", "5", "--delta", "1e-5", "--trials", "3", "--store", store, "--quiet"]) == 0
+    )
     capsys.readouterr()
     assert run(["cite", store]) == 0
     assert capsys.readouterr().out == bibtex(["coin-wager"]) + "\n"

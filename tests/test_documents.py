@@ -3,6 +3,10 @@
 import doctest
 import json
 import re
+import shlex
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -31,22 +35,71 @@ def test_the_python_session_of_the_readme():
         assert runner.failures == 0, "".join(output)
 
 
+def play(text, capsys):
+    """Run the blocks of a page in order, as a reader would: paste Python, save files, type commands and compare what they print."""
+    names: dict[str, object] = {}
+    for kind, title, block in re.findall(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE):
+        if title:
+            Path(title).write_text(block, encoding="utf-8")
+            if title.startswith("test_"):
+                tested = subprocess.run(
+                    [sys.executable, "-m", "pytest", "-q", title], capture_output=True, text=True, check=False
+                )
+                assert tested.returncode == 0, tested.stdout
+        elif kind == "python":
+            exec(compile(block, "page", "exec"), names)  # noqa: S102  # our own pages
+            capsys.readouterr()
+        elif kind == "console":
+            for command, shown in re.findall(r"^\$ lidp (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE):
+                assert run(shlex.split(command)) in (0, 1), capsys.readouterr().err
+                printed = re.sub(
+                    r"[\d.,]+ s$| +$",
+                    lambda found: "… s" if found[0].strip() else "",
+                    capsys.readouterr().out,
+                    flags=re.MULTILINE,
+                )
+                assert printed.strip() == shown.strip(), command
+
+
 def test_the_commands_of_the_readme(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     sessions = blocks(README, "console")
     assert sessions
-    for session in sessions:
-        for command, shown in re.findall(r"^\$ lidp (.*)\n((?:(?!\$ ).*\n)*)", session, flags=re.MULTILINE):
-            assert run(command.split()) in (0, 1)
-            assert capsys.readouterr().out.strip() == shown.strip()
+    play("".join(f"```console\n{session}```\n" for session in sessions), capsys)
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
-def test_the_python_blocks_of_the_documentation(page, capsys):
-    """The blocks of a page run one after the other, as a reader would paste them."""
-    names: dict[str, object] = {}
-    for block in blocks(page.read_text(encoding="utf-8"), "python"):
-        exec(compile(block, str(page), "exec"), names)  # noqa: S102  # our own pages
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+SLOW_PAGES = {"how-many-models.md", "clusters.md", "training.md"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW_PAGES else ()) for page in PAGES],
+    ids=lambda p: p.name,
+)
+def test_the_blocks_of_the_documentation(page, capsys, monkeypatch, tmp_path):
+    text = page.read_text(encoding="utf-8")
+    if "import torch" in text:
+        pytest.importorskip("opacus", reason="the page needs the extra torch")
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # libraries warn about themselves
+        play(text, capsys)
+
+
+def test_every_block_is_of_a_kind_that_is_run():
+    """Code stands in fences that the test above runs; what is indented is a formula, a picture or a list of commands."""
+    for page in PAGES:
+        kinds = re.findall(r"^```(\w*)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert set(kinds) <= {"python", "console", "text", ""}, page.name
+        assert not re.findall(r"^    (?:def|import|from) ", page.read_text(encoding="utf-8"), flags=re.MULTILINE), page.name
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\(([^)#]*)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if link[0] and not link[0].startswith("http"):
+                assert (page.parent / link[0]).exists(), f"{page.name}: {link[0]}"
 
 
 def test_the_two_commands_come_first():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import signal
 import sys
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Self
+
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def die_with_the_parent() -> None:
@@ -23,13 +25,29 @@ def leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def use_one_core() -> AbstractContextManager[Any]:
+class use_one_core:  # noqa: N801  # reads as what it does: a call, or a context
     """Keep linear algebra to one thread, from now on or, as a context, for a while.
 
     Several processes with several threads each only get in one another's way; and with as many threads everywhere, sums are
     rounded alike everywhere.
     """
-    from threadpoolctl import threadpool_limits
 
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
-    return limits
+    def __init__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        # Libraries that are loaded already are told; those that are loaded later (scipy's, by the first compiled matrix product)
+        # look at the environment.
+        self._limits = threadpool_limits(1)
+        self._before = {name: os.environ.get(name) for name in _THREADS}
+        os.environ.update(dict.fromkeys(_THREADS, "1"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._limits.restore_original_limits()
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
