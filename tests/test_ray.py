@@ -356,6 +356,11 @@ def test_an_address_that_does_not_answer():
         run(executor=Ray("nonsense"))
 
 
+def test_the_cluster_of_this_machine_is_found(nodes, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    same(run(executor=Ray("auto"), trials=10), run(trials=10))
+
+
 def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, monkeypatch):
     def bomb(dataset, rng):
         for process in (os.getppid(), os.getpid()):
