@@ -292,14 +292,14 @@ def test_a_mechanism_that_interrupts_has_ended_its_process(ray):
 
 
 def test_a_trial_that_hangs_is_given_up(ray):
-    """The clock starts with the trial: worker processes take longer to start than a trial may."""
+    """The clock starts with the trial, not while it waits for a worker process to start."""
     target = Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5])
-    result = run(target, trials=20, executor=Ray(time_limit=0.4))
+    result = run(target, trials=20, executor=Ray(time_limit=2))
     late = [note for note in result.notes if note.failures]
-    assert late
-    assert all("time limit of 0.4 s" in note.failures["scores"] for note in late)
-    expected = run(target, trials=20, executor=Processes(2, time_limit=0.4))
-    assert [note.index for note in late] == [note.index for note in expected.notes if note.failures]
+    assert all("time limit of 2 s" in note.failures["scores"] for note in late)
+    # The same trials get into trouble whatever the trouble is.
+    expected = run(Target(Trouble("raises", 0.1), Numbers(), closeness, dataset=[0.5]), trials=20)
+    assert [note.index for note in late] == [note.index for note in expected.notes if note.failures] != []
     same(result, expected)
 
 
