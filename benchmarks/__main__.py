@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import opacus_overhead, overhead, pairs, peers, simulation, speed, strength, training
+from benchmarks import clusters, opacus_overhead, overhead, pairs, peers, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -13,6 +13,7 @@ PARTS = {
     "opacus": opacus_overhead.main,
     "pairs": pairs.main,
     "peers": peers.main,
+    "clusters": clusters.main,
 }
 
 if __name__ == "__main__":

@@ -134,6 +134,9 @@ BAD = [
     (["plan", "--claim", "2", "--suspect", "1"], 2, "suspect must be above"),
     (["plan", "--claim", "2", "--suspect", "3", "--power", "1"], 2, "power must"),
     (["plan", "--claim", "2", "--suspect", "3", "--canaries", "0"], 2, "canaries must be"),
+    (["plan", "--claim", "2", "--suspect", "3", "--price-per-hour", "1"], 2, "need seconds_per_model"),
+    (["plan", "--claim", "2", "--suspect", "3", "--workers", "0"], 2, "workers must be"),
+    (["plan", "--claim", "2", "--suspect", "3", "--price-per-hour", "-1"], 2, "price_per_hour must be"),
 ]
 
 
@@ -199,3 +202,27 @@ def test_plan(capsys):
     code, out, _ = lidp(capsys, *arguments)
     assert code == 0
     assert "to refute ε = 0.5" in out
+
+
+def test_plan_says_models_times_time_times_price(capsys):
+    arguments = (
+        "plan",
+        "--claim",
+        "0.5",
+        "--suspect",
+        "4",
+        "--canaries",
+        "32",
+        "--repeats",
+        "10",
+        "--seconds-per-model",
+        "1800",
+    )
+    arguments += ("--price-per-hour", "2.5", "--workers", "4")
+    best = json.loads(lidp(capsys, *arguments, "--json")[1])["recommended"]
+    assert best["machine_hours"] == best["models"] / 2
+    assert best["cost"] == best["models"] / 2 * 2.5
+    assert best["wall_clock_seconds"] == -(-best["models"] // 4) * 1800
+    out = lidp(capsys, *arguments)[1]
+    assert "with 4 workers at once" in out
+    assert f"{best['models'] / 2:,.1f} machine hours at 2.50 = {best['cost']:,.2f}" in out

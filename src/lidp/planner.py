@@ -54,6 +54,10 @@ class BudgetPlan:
     dimension: int | None
     rows: tuple[PlanRow, ...]
     seconds_per_model: float | None = None
+    price_per_hour: float | None = None
+    """of one worker: a machine, a graphics card, a core"""
+    workers: int | None = None
+    """how many work at once"""
 
     @property
     def recommended(self) -> PlanRow | None:
@@ -74,6 +78,9 @@ class BudgetPlan:
                 "epsilon": row.epsilon,
                 "power": row.power,
                 "seconds": None if row.models is None else self.seconds(row.models),
+                "machine_hours": self.machine_hours(row),
+                "wall_clock_seconds": self.wall_clock_seconds(row),
+                "cost": self.cost(row),
             }
 
         best = self.recommended
@@ -84,6 +91,9 @@ class BudgetPlan:
             "power": self.power,
             "failure_probability": self.failure_probability,
             "dimension": self.dimension,
+            "seconds_per_model": self.seconds_per_model,
+            "price_per_hour": self.price_per_hour,
+            "workers": self.workers,
             "rows": [plain(row) for row in self.rows],
             "recommended": None if best is None else plain(best),
         }
@@ -91,6 +101,24 @@ class BudgetPlan:
     def seconds(self, models: int) -> float | None:
         """What so many models cost on one worker."""
         return None if self.seconds_per_model is None else models * self.seconds_per_model
+
+    def machine_hours(self, row: PlanRow) -> float | None:
+        """Models × time: what a row keeps workers busy for, all together."""
+        seconds = None if row.models is None else self.seconds(row.models)
+        return None if seconds is None else seconds / 3600
+
+    def wall_clock_seconds(self, row: PlanRow) -> float | None:
+        """How long a row takes if so many workers run trials at once; the models of one trial are trained in turn."""
+        if row.models is None or self.seconds_per_model is None:
+            return None
+        per_trial = row.design.models_per_trial
+        rounds = math.ceil(row.models / per_trial / (self.workers or 1))
+        return rounds * per_trial * self.seconds_per_model
+
+    def cost(self, row: PlanRow) -> float | None:
+        """Models × time × price. Workers that are paid for while they wait come on top."""
+        hours = self.machine_hours(row)
+        return None if hours is None or self.price_per_hour is None else hours * self.price_per_hour
 
     def sentence(self) -> str:
         """The recommendation in words."""
@@ -105,7 +133,18 @@ class BudgetPlan:
         layout = "coin flips" if isinstance(best.design, CoinFlip) else "leave-one-out"
         cost = self.seconds(best.models or 0)
         time = f", about {_duration(cost)} of training" if cost is not None else ""
-        return f"{wish}: {best.models:,} models with {best.design.canaries} canaries by {layout} and {best.method}{time}"
+        chosen = f"{best.models:,} models with {best.design.canaries} canaries by {layout} and {best.method}"
+        return f"{wish}: {chosen}{time}{self._on_workers(best)}"
+
+    def _on_workers(self, row: PlanRow) -> str:
+        """Time and price of a row in words, as far as they were asked for."""
+        wall, hours, cost = self.wall_clock_seconds(row), self.machine_hours(row), self.cost(row)
+        told = ""
+        if wall is not None and self.workers is not None:
+            told += f", {_duration(wall)} with {self.workers:,} workers at once"
+        if cost is not None:
+            told += f", {hours:,.1f} machine hours at {self.price_per_hour:,.2f} = {cost:,.2f}"
+        return told
 
 
 def plan(
@@ -118,6 +157,8 @@ def plan(
     power: float = 0.8,
     failure_probability: float = 0.05,
     seconds_per_model: float | None = None,
+    price_per_hour: float | None = None,
+    workers: int | None = None,
     repeats: int = 200,
     seed: int = 0,
 ) -> BudgetPlan:
@@ -129,6 +170,9 @@ def plan(
         models: report what so many models can be expected to reach, too.
         canaries: only this number of canaries; otherwise several are compared.
         dimension: of the space the canaries live in, for the interference between them; None for none.
+        seconds_per_model: for the time it takes.
+        price_per_hour: of one worker, for the cost: models × time × price.
+        workers: machines, cards or cores that work at once, for the time on the clock.
         repeats: simulated audits per way; the power is known to about 1/sqrt(4·repeats).
     """
     suspect = checks.positive(suspect=suspect)
@@ -144,6 +188,12 @@ def plan(
         models = checks.count(models=models)
     if seconds_per_model is not None:
         checks.positive(seconds_per_model=seconds_per_model)
+    if price_per_hour is not None:
+        price_per_hour = checks.non_negative(price_per_hour=price_per_hour)
+    if workers is not None:
+        workers = checks.count(workers=workers)
+    if seconds_per_model is None and (price_per_hour is not None or workers is not None):
+        raise InvalidArgument("price_per_hour and workers need seconds_per_model: cost is models × time × price")
     sigma = sigma_for(suspect, claim.delta)
     sizes = (checks.count(canaries=canaries),) if canaries is not None else _USUAL_CANARIES
     designs: list[Design] = [CoinFlip(size) for size in sizes]
@@ -155,7 +205,8 @@ def plan(
         rows.append(row)
         # Ways that take many times the models of the best one are not simulated to their end.
         enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
-    return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), seconds_per_model)
+    costs = (seconds_per_model, price_per_hour, workers)
+    return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), *costs)
 
 
 def _row(

@@ -29,6 +29,8 @@ def command(
     power: Annotated[float, typer.Option(help="The probability to refute that is wished for.")] = 0.8,
     failure_probability: options.FailureProbability = 0.05,
     seconds_per_model: Annotated[float | None, typer.Option(help="For the cost.", show_default=False)] = None,
+    price_per_hour: Annotated[float | None, typer.Option(help="Of one worker.", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(help="How many work at once.", show_default=False)] = None,
     repeats: Annotated[int, typer.Option(help="Simulated audits per row.")] = 200,
     as_json: options.Json = False,
 ) -> int:
@@ -41,6 +43,8 @@ def command(
         power=power,
         failure_probability=failure_probability,
         seconds_per_model=seconds_per_model,
+        price_per_hour=price_per_hour,
+        workers=workers,
         repeats=repeats,
     )
     if as_json:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +84,15 @@ def find_object(text: str) -> Any:
 
 def _module(place: str) -> Any:
     if not place.endswith(".py"):
-        sys.path.insert(0, str(Path.cwd()))
         try:
-            return importlib.import_module(place)
+            with _on_the_path(Path.cwd()):
+                return importlib.import_module(place)
         except ModuleNotFoundError as error:
             raise InvalidArgument(
                 f"there is no module {place!r} ({error}); a file is named by its path, ending in .py"
             ) from None
         except (Exception, SystemExit) as error:
             raise AuditFailed(f"importing {place} failed: {type(error).__name__}: {error}") from error
-        finally:
-            sys.path.pop(0)
     path = Path(place)
     if not path.is_file():
         raise InvalidArgument(f"{path}: there is no such file")
@@ -102,11 +101,20 @@ def _module(place: str) -> Any:
         raise InvalidArgument(f"{path} cannot be read as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
+        with _on_the_path(path.parent.resolve()):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise AuditFailed(f"running {path} failed: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
     return module
+
+
+@contextmanager
+def _on_the_path(folder: Path) -> Iterator[None]:
+    """Import from a folder too, for now."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # what was imported may have changed the path as well
+            sys.path.remove(str(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
+import os
 import signal
 import socket
 import threading
@@ -79,6 +80,7 @@ class Cluster:
 def _connect(ray: Any, address: str | None) -> None:
     options = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked for an audit to be reported
         with _loopback(True):
             ray.init(address="local", include_dashboard=False, **options)
         return

@@ -6,10 +6,12 @@ import contextlib
 import importlib
 import os
 import sys
+import sysconfig
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -101,10 +103,18 @@ def _by_value(cloudpickle: Any) -> Iterator[None]:
 
 
 def _is_stranger(name: str) -> bool:
-    """Whether a module was loaded from a file that an ordinary import would not find."""
+    """Whether a module was loaded from a file that an ordinary import would not find. What is installed is no stranger."""
     module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if "." in name or name in ("__main__", "lidp") or not isinstance(module, ModuleType) or not str(file).endswith(".py"):
+    file = str(getattr(module, "__file__", None))
+    if (
+        "." in name
+        or name in ("__main__", "__mp_main__", "lidp")
+        or not isinstance(module, ModuleType)
+        or not file.endswith(".py")
+    ):
+        return False
+    places = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if any(Path(file).is_relative_to(place) for place in places):
         return False
     for finder in sys.meta_path:
         with contextlib.suppress(Exception):

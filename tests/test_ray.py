@@ -1,0 +1,441 @@
+"""Audits on a real cluster of several nodes: the same result as in this process, and nothing lost in trouble."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
+
+import lidp
+from lidp import Claim, CoinFlip, Output, Target
+from lidp.audits import AuditInterrupted
+from lidp.cli.app import run as run_command
+from lidp.errors import AuditFailed, InvalidArgument
+from lidp.store import Store
+from lidp.trials import ray_executor
+from lidp.trials.executors import Processes
+from lidp.trials.ray_cluster import connected
+from lidp.trials.ray_executor import Ray
+from tests import engine
+from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
+
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all, not one a worker
+ROOT = Path(__file__).parent.parent
+SMALL = {"node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": 80_000_000}
+
+
+class Nodes:
+    """A head that runs no trials, and two nodes of one processor that do."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        # A node that does not answer is given up after a second and a half, not after a quarter of a minute.
+        hasty = {"health_check_period_ms": 500, "health_check_timeout_ms": 500, "health_check_failure_threshold": 3}
+        # A folder of its own: elsewhere Ray notes the newest cluster of the machine, which may be somebody's.
+        self.folder = tempfile.mkdtemp(prefix="lidp")
+        head = {"num_cpus": 0, "_system_config": hasty, "temp_dir": self.folder, **SMALL}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = self.cluster.address
+        self.workers = []
+        self.all = [self.cluster.head_node]
+        self.fill()
+
+    def fill(self):
+        self.workers = [node for node in self.workers if not node.dead_processes()]
+        while len(self.workers) < 2:
+            self.workers.append(self.cluster.add_node(num_cpus=1, **SMALL))
+            self.all.append(self.workers[-1])
+
+    def kill(self):
+        """SIGKILL all of a node at once, as if its machine were gone; returns its name."""
+        import psutil
+
+        node = self.workers.pop()
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        for process in (raylet, *raylet.children(recursive=True)):
+            process.kill()
+        self.cluster.remove_node(node, allow_graceful=False)
+        return node.node_id
+
+    def stop(self):
+        self.cluster.shutdown()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        assert not [process for node in self.all for process in node.live_processes()]
+
+
+@pytest.fixture(scope="module")
+def started():
+    nodes = Nodes()
+    yield nodes
+    nodes.stop()
+
+
+@pytest.fixture
+def nodes(started):
+    started.fill()
+    return started
+
+
+@pytest.fixture
+def ray(nodes):
+    """Connected for the whole test, as a user may be."""
+    with connected(nodes.address) as found:
+        yield found
+        assert found.is_initialized()
+
+
+@dataclass(frozen=True)
+class Somewhere:
+    """A leaky mechanism that takes a while and says where it ran."""
+
+    seconds: float = 0.1
+
+    def __call__(self, dataset, rng):
+        import ray
+
+        time.sleep(self.seconds)
+        node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
+        return Output(leaky(dataset, rng), {"node": node})
+
+
+def places(result):
+    return {note.metadata["scores_node"] for note in result.notes}
+
+
+def test_the_same_as_in_this_process_bit_for_bit(ray):
+    for design in DESIGNS:
+        options = {"claim": claim_for(design), "design": design, "trials": 60}
+        same(run(**options, executor=Ray()), run(**options))
+
+
+def test_what_a_trial_may_count_on(ray):
+    """Many at a time, arrays it may write to, global generators, one thread for linear algebra."""
+    import numpy as np
+
+    class Writes(Many):
+        def __init__(self):
+            super().__init__()
+            self.memory = np.zeros(100_000)
+
+        def __call__(self, dataset, rng):
+            self.memory[:] = rng.standard_normal(100_000)
+            noise = np.random.random()  # noqa: NPY002  # what careless mechanisms do
+            matrix = rng.standard_normal((200, 200))
+            return [*leaky(dataset, rng), noise, float((matrix @ matrix).sum()), float(self.memory.sum())]
+
+        run_many = None
+
+    target = Target(Writes(), Numbers(), closeness, dataset=[0.5])
+    same(run(target, executor=Ray()), run(target))
+    batched = Target(Many(), Numbers(), closeness, dataset=[0.5, -0.5], name="leaky")
+    same(run(batched, trials=300, executor=Ray()), run(trials=300))
+
+
+def test_a_node_killed_in_mid_audit(nodes, tmp_path):
+    """What was running there is run again, with the same stream, and charged to nobody."""
+    target = Target(Somewhere(), Numbers(), closeness, dataset=[0.5])
+    killed = []
+
+    def watch(progress):
+        if progress.done >= 20 and not killed:
+            killed.append(nodes.kill())
+
+    options = {"trials": 60, "store": tmp_path / "a.db"}
+    result = run(target, **options, executor=Ray(nodes.address), watch=watch)
+    assert set(killed) < places(result)
+    assert result.failed_runs == result.retried_trials == 0
+    with Store.read(tmp_path / "a.db") as store:
+        assert store.finished() == list(range(60))
+    same(result, run(Target(leaky, Numbers(), closeness, dataset=[0.5], name=target.name), trials=60))
+
+
+TARGET = """
+import time
+import helper
+from lidp import Target
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Normal:
+    def draw(self, rng, size):
+        return rng.standard_normal(size)
+
+def slow(dataset, rng):
+    time.sleep(0.05)
+    return helper.noisy(dataset, rng)
+
+def closeness(output, canary):
+    return -min((abs(canary - value) for value in output), default=10.0)
+
+target = Target(slow, Normal(), closeness, dataset=[0.5])
+"""
+HELPER = """
+SCALE = 0.01
+
+def noisy(dataset, rng):
+    return [value + SCALE * rng.standard_normal() for value in dataset]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A target in a file, with a neighbour that it imports: nodes know of neither."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "target.py").write_text(TARGET)
+    (folder / "helper.py").write_text(HELPER)
+    return f"{folder / 'target.py'}:target"
+
+
+def command(file, store, address, trials):
+    return [
+        "audit", file, "--epsilon", "9", "--canaries", "4", "--trials", str(trials), "--stop-when", "never", "--store", str(store),
+        "--quiet", "--executor", "ray", "--ray-address", address, "--cpus-per-trial", "1",
+    ]  # fmt: skip
+
+
+def start(arguments, folder):
+    return subprocess.Popen(
+        [sys.executable, "-m", "lidp", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # Shells start background jobs with interrupts ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+
+
+def test_the_driver_killed_and_resumed(nodes, file, tmp_path):
+    """SIGKILL, a node killed besides, and on with the same cluster: every trial once, the result that of one process."""
+    store = tmp_path / "a.db"
+    driver = start(command(file, store, nodes.address, 70), tmp_path)
+    engine.wait_for_more(store, 20)
+    driver.kill()
+    driver.communicate()
+    nodes.kill()
+    before = engine.finished(store)
+    assert 20 < before < 70
+    resume = ["resume", str(store), "--quiet", "--executor", "ray", "--ray-address", nodes.address]
+    again = start(resume, tmp_path)
+    complaint = again.communicate(timeout=60)[1]
+    assert again.returncode == 0, complaint
+    with Store.read(store) as opened:
+        assert opened.finished() == list(range(70))
+    serial = tmp_path / "b.db"
+    plain = command(file, serial, "", 70)[:-6]
+    assert run_command(plain) == 0
+    same(lidp.result_of(store), lidp.result_of(serial))
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(nodes, file, tmp_path):
+    for how, name in ((signal.SIGINT, "a.db"), (signal.SIGTERM, "b.db")):
+        store = tmp_path / name
+        driver = start(command(file, store, nodes.address, 2000), tmp_path)
+        engine.wait_for_more(store, 5)
+        os.kill(driver.pid, how)
+        complaint = driver.communicate(timeout=30)[1]
+        assert driver.returncode == 130, complaint
+        assert f"lidp resume {store} --executor ray --ray-address {nodes.address} --cpus-per-trial 1\n" in complaint
+        assert "Traceback" not in complaint
+        assert 5 < engine.finished(store) < 2000
+
+
+def test_closing_cancels_what_runs(ray, nodes, tmp_path):
+    def interrupt(progress):
+        if progress.done >= 5:
+            raise KeyboardInterrupt
+
+    slow = Target(Somewhere(), Numbers(), closeness, dataset=[0.5])
+    with pytest.raises(AuditInterrupted) as caught:
+        run(slow, trials=500, store=tmp_path / "a.db", watch=interrupt, executor=Ray())
+    assert caught.value.result is not None
+    end = time.monotonic() + 20
+    while ray.available_resources().get("CPU", 0) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert ray.available_resources()["CPU"] == 2
+
+
+def test_a_process_that_dies_costs_its_trial_only(ray):
+    target = Target(Trouble("dies", 0.1), Numbers(), closeness, dataset=[0.5])
+    result = run(target, executor=Ray(), trials=20)
+    dead = [note for note in result.notes if note.failures]
+    assert 1 <= len(dead) <= 10
+    assert all(note.attempts == 2 for note in dead)
+    assert all("worker process died" in note.failures["scores"] for note in dead)
+    same(result, run(target, executor=Processes(2), trials=20))
+    strict = run(target, executor=Ray(retry=False), trials=20)
+    assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
+    assert all(note.attempts == 1 for note in strict.notes)
+
+
+def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
+    fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
+    result = run(fragile, executor=Ray(), trials=20)
+    assert result.failed_runs == 0
+    same(result, run(fragile, trials=20))
+
+
+def test_a_mechanism_that_interrupts_has_ended_its_process(ray):
+    def rude(dataset, rng):
+        if rng.random() < 0.2:
+            raise KeyboardInterrupt
+        return leaky(dataset, rng)
+
+    result = run(Target(rude, Numbers(), closeness), executor=Ray(retry=False), trials=10)
+    assert 1 <= result.failed_runs <= 6
+
+
+def test_a_trial_that_hangs_is_given_up(ray):
+    """The clock starts with the trial, not while it waits for a worker process to start."""
+    target = Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5])
+    result = run(target, trials=20, executor=Ray(time_limit=2))
+    late = [note for note in result.notes if note.failures]
+    assert all("time limit of 2 s" in note.failures["scores"] for note in late)
+    # The same trials get into trouble whatever the trouble is.
+    expected = run(Target(Trouble("raises", 0.1), Numbers(), closeness, dataset=[0.5]), trials=20)
+    assert [note.index for note in late] == [note.index for note in expected.notes if note.failures] != []
+    same(result, expected)
+
+
+def test_canaries_that_cannot_be_drawn_end_the_audit(ray):
+    class Shy:
+        def draw(self, rng, size):
+            if size != 2:
+                raise RuntimeError("too many")
+            return rng.standard_normal(size)
+
+    with pytest.raises(AuditFailed, match="drawing the canaries of trial . failed: RuntimeError: too many"):
+        run(Target(leaky, Shy(), closeness), executor=Ray())
+
+
+def test_what_cannot_be_loaded_elsewhere_is_named(ray, monkeypatch):
+    class Homebody:
+        def __init__(self):
+            self.pid = os.getpid()
+
+        def __call__(self, dataset, rng):
+            return []
+
+        def __setstate__(self, state):
+            raise ImportError("only at home")
+
+    with pytest.raises(AuditFailed, match="cannot run trials: ImportError: only at home; every node needs"):
+        run(Target(Homebody(), Numbers(), closeness), executor=Ray())
+    lock = __import__("threading").Lock()
+    with pytest.raises(InvalidArgument, match="cannot be sent to other machines .*lock"):
+        run(Target(lambda dataset, rng: lock, Numbers(), closeness), executor=Ray())
+    monkeypatch.setattr(lidp, "__version__", "9.9")
+    with pytest.raises(AuditFailed, match=r"a node has lidp 0\..* instead of 9\.9"):
+        run(executor=Ray())
+
+
+def test_what_no_node_can_ever_run_is_refused(ray):
+    with pytest.raises(
+        InvalidArgument, match="no node has cpus_per_trial=1 and gpus_per_trial=1: the largest has 1 CPUs and 0"
+    ):
+        run(executor=Ray(gpus_per_trial=1))
+    with pytest.raises(InvalidArgument, match="cpus_per_trial=2"):
+        run(executor=Ray(cpus_per_trial=2))
+
+
+def test_an_address_that_does_not_answer():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        free = f"127.0.0.1:{taken.getsockname()[1]}"
+    begin = time.monotonic()
+    with pytest.raises(InvalidArgument, match=f"Ray at {free} does not answer"):
+        run(executor=Ray(free))
+    assert time.monotonic() - begin < 30
+    with pytest.raises(InvalidArgument, match="Ray at nonsense cannot be used"):
+        run(executor=Ray("nonsense"))
+
+
+def test_the_cluster_of_this_machine_is_found(nodes, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    same(run(executor=Ray("auto"), trials=10), run(trials=10))
+
+
+def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, monkeypatch):
+    def bomb(dataset, rng):
+        for process in (os.getppid(), os.getpid()):
+            os.kill(process, signal.SIGKILL)
+
+    monkeypatch.setattr(ray_executor, "_MOST_LOSSES", 0)
+    monkeypatch.setattr(ray_executor, "_PATIENCE_SECONDS", 10.0)
+    with pytest.raises(AuditFailed, match="lost its node 1 times"):
+        run(Target(bomb, Numbers(), closeness), executor=Ray(nodes.address))
+
+
+def test_a_cluster_without_nodes_is_waited_for_only_so_long(ray, nodes, monkeypatch):
+    def watch(progress):
+        if progress.done >= 5 and len(nodes.workers) == 2:
+            nodes.kill(), nodes.kill()
+
+    monkeypatch.setattr(ray_executor, "_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(ray_executor, "_LOOK_SECONDS", 0.5)
+    slow = Target(Somewhere(), Numbers(), closeness)
+    with pytest.raises(AuditFailed, match="no node that can run a trial"):
+        run(slow, trials=500, executor=Ray(), watch=watch)
+
+
+def test_a_ray_of_its_own():
+    """Started for the audit, on the loopback interface only, and gone afterwards."""
+    import ray
+
+    seen = []
+
+    def watch(progress):
+        if ray.is_initialized():
+            seen.extend(node["NodeManagerAddress"] for node in ray.nodes())
+
+    same(run(executor=Ray(), watch=watch), run())
+    assert set(seen) == {"127.0.0.1"}
+    assert not ray.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cpus_per_trial": 0}, "cpus_per_trial must be above 0"),
+        ({"gpus_per_trial": -1}, "gpus_per_trial must be at least 0"),
+        ({"cpus_per_trial": 1.5}, "cpus_per_trial must be a whole number, or a part of one, got 1.5"),
+        ({"time_limit": 0}, "time_limit must be above 0"),
+        ({"address": "ray://a:1"}, "run lidp on a node of the cluster"),
+    ],
+)
+def test_options_out_of_range(options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Ray(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--executor", "slurm"], "executor must be local or ray, got 'slurm'"),
+        (["--ray-address", "auto"], "--ray-address is for --executor ray"),
+        (["--cpus-per-trial", "2"], "--cpus-per-trial is for --executor ray"),
+        (["--gpus-per-trial", "0"], "--gpus-per-trial is for --executor ray"),
+        (["--executor", "ray", "--workers", "2"], "--workers is for --executor local"),
+        (["--executor", "ray", "--cpus-per-trial", "0"], "cpus_per_trial must be above 0"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_one_line(capsys, options, message):
+    for arguments in (["audit", "tests.engine:LEAKY", "--epsilon", "1"], ["resume", "a.db"]):
+        assert run_command([*arguments, *options]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"lidp: {message}")
+        assert err.count("\n") == 1
+
+
+def test_without_ray_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InvalidArgument, match=r"pip install 'lidp\[ray\]'"):
+        lidp.audit(engine.LEAKY, claim=Claim(1.0), design=CoinFlip(2), trials=4, executor=Ray())
