@@ -56,7 +56,9 @@ def _alarms(epsilon: float = 1.0, models: int = 200, canaries: int = 16) -> None
     from jax_privacy.auditing import CanaryScoreAuditor, Explicit
 
     rate = 1 / (1 + np.exp(epsilon))
-    alarms = dict.fromkeys(("lidp, lifted betting", "lidp, 2nd-order Bernstein", "jax-privacy, Clopper-Pearson (pooled)"), 0)
+    alarms = dict.fromkeys(
+        ("lidp, lifted betting", "lidp, 2nd-order Bernstein", "jax-privacy, Clopper-Pearson (pooled)"), 0
+    )
     for seed in range(REPEATS["alarms"]):
         rng = np.random.default_rng(seed)
         inserted, held_out = (
