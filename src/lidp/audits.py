@@ -333,6 +333,7 @@ class _Audit:
             ),
             versions=_versions(),
             seconds=time.monotonic() - self.started,
+            configuration=plan.configuration,
         )
 
 
