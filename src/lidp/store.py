@@ -228,9 +228,14 @@ class Store:
             arrays.setdefault(number, {})[name] = np.frombuffer(data, "<f8")
         rows = self._connection.execute("SELECT number, seconds, attempts, failures, metadata FROM trials ORDER BY number")
         return [
-            TrialRecord(number, arrays[number], json.loads(failures), seconds, json.loads(metadata), attempts)
+            TrialRecord(number, arrays[number], _parsed(failures), seconds, _parsed(metadata), attempts)
             for number, seconds, attempts, failures, metadata in rows
         ]
+
+
+def _parsed(text: str) -> Any:
+    """The value of a JSON text; most trials have nothing to say, which need not be parsed."""
+    return {} if text == "{}" else json.loads(text)
 
 
 def is_store(path: str | Path) -> bool:

@@ -37,14 +37,13 @@ def gauge(name: str, bound: float, claim: float, *, refuted: bool) -> Markup:
         canvas.line("axis", [at(value)] * 2, [y + 18, y + 22])
         canvas.text(tick_text(value), at(value), y + 38, anchor="middle", kind="tick")
     canvas.text("ε", right, y + 54, anchor="end")
-    # Two labels above one line: the one further left is written to the left of its mark, if there is room for it.
-    for words, value, other, level in (
-        (f"claimed {number(claim)}", claim, bound, y - 12),
-        (f"at least {number(bound)}", bound, claim, y - 27),
-    ):
-        width = 7.2 * len(words)
-        middle = min(max(at(value), left + width / 2), right - width / 2)
-        canvas.text(words, middle, level, anchor="middle", kind="label strong" if value >= other else "label")
+    labels = []
+    for words, value in ((f"claimed {number(claim)}", claim), (f"at least {number(bound)}", bound)):
+        half = 3.6 * len(words)
+        labels.append((words, min(max(at(value), left + half), right - half), half, value == max(bound, claim)))
+    crowded = abs(labels[0][1] - labels[1][1]) < labels[0][2] + labels[1][2] + 8
+    for (words, middle, _, strong), level in zip(labels, (y - 12, y - 28 if crowded else y - 12), strict=True):
+        canvas.text(words, middle, level, anchor="middle", kind="label strong" if strong else "label")
     return canvas.markup()
 
 
@@ -136,8 +135,13 @@ def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
 
 
 def correlation_figure(name: str, found: CanaryCorrelation) -> Markup:
-    """The matrix of correlations: the stronger the colour, the stronger the correlation."""
+    """The matrix of correlations: the stronger the colour, the stronger the correlation.
+
+    Colours are full at the strongest correlation, or at what chance may well give, if that is more.
+    """
     size = len(found.shown)
+    others = np.abs(found.matrix - np.eye(size) * found.matrix)
+    full = min(1.0, max(float(others.max()), 4 * found.noise))
     description = (
         f"Correlations between {size} canaries of a trial; over all {found.canaries:,} the mean is {number(found.mean)}, "
         f"and chance alone gives single ones of about ± {number(found.noise)}."
@@ -147,26 +151,28 @@ def correlation_figure(name: str, found: CanaryCorrelation) -> Markup:
     left = 76.0
     for row, column in np.ndindex(size, size):
         value = found.matrix[row, column]
-        if row != column and abs(value) >= 0.005:
+        if row != column and abs(value) >= 0.01 * full:
             kind = "fill warm" if value > 0 else "fill cool"
-            canvas.box(kind, left + column * side, 8 + row * side, side, side, opacity=abs(float(value)))
-    for number_ in range(size):
-        canvas.box("fill diagonal", left + number_ * side, 8 + number_ * side, side, side)
+            canvas.box(kind, left + column * side, 8 + row * side, side, side, opacity=abs(float(value)) / full)
+    for place in range(size):
+        canvas.box("fill diagonal", left + place * side, 8 + place * side, side, side)
     x, y = [left, left + 288, left + 288, left, left], [8, 8, 296, 296, 8]
     canvas.line("axis", x, y)
-    canvas.legend([("fill warm", "alike"), ("fill cool", "opposite"), ("fill diagonal", "itself")], left=left, y=320)
+    warm, cool = f"+{tick_text(round(full, 3))}", f"−{tick_text(round(full, 3))}"
+    canvas.legend([("fill warm", warm), ("fill cool", cool), ("fill diagonal", "itself")], left=left, y=320)
     return canvas.markup()
 
 
 def series_figure(name: str, series: Series) -> Markup:
     """A number of the trials: the mean of each bin, and its range."""
+    low, high = float(series.low.min()), float(series.high.max())
+    margin = (high - low) / 20
     plot = Plot(
         name,
         f"{series.name} over trials",
-        f"{series.count:,} trials, {number(series.overall)} on average, "
-        f"from {number(series.low.min())} to {number(series.high.max())}.",
+        f"{series.count:,} trials, {number(series.overall)} on average, from {number(low)} to {number(high)}.",
         x=(0, float(series.last[-1] + 1)),
-        y=(float(series.low.min()), float(series.high.max())),
+        y=(low - margin, high + margin),
         labels=("trial", series.name if len(series.name) <= 50 else f"{series.name[:49]}…"),
     )
     plot.axes()

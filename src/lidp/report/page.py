@@ -98,7 +98,6 @@ def _environment() -> Environment:
         finalize=finalize,
         loader=PackageLoader("lidp.report"),
         lstrip_blocks=True,
-        trim_blocks=True,
         undefined=StrictUndefined,
     )
     environment.filters |= {"number": wording.number, "exact": _exact, "shown": _shown}

@@ -37,8 +37,8 @@ def headline(result: AuditResult) -> str:
     if result.verdict is Verdict.REFUTED:
         return f"The claim is refuted: the audit found an ε of at least {number(bound.epsilon)}, and {said} was claimed."
     if result.verdict is Verdict.NOT_REFUTED:
-        found = f"it found an ε of at least {number(bound.epsilon)}" if bound.epsilon else "it found no provable leak"
-        return f"The claim is not refuted: {said} was claimed, and {found}."
+        found = f"an ε of at least {number(bound.epsilon)}" if bound.epsilon else "no leak that it could prove"
+        return f"The claim is not refuted: {said} was claimed, and the audit found {found}."
     if too_early(result):
         return (
             f"There is no verdict yet: {bound.method} speaks after all {result.planned_trials:,} {unit(result)}, "
