@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lidp import CoinFlip, CoinWager, LeaveOneOut, result_of
+from lidp.cli import training_options
 from lidp.cli.app import run
 from lidp.report.command import command_of
 from tests.engine import run as audit
@@ -28,7 +29,10 @@ def _from_the_root(monkeypatch):
         "tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
         "tests.engine:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
         "gaussian --epsilon 1 --delta 1e-5 --trials 4 --canaries 5",
-        "dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
+        pytest.param(
+            "dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_same_configuration(options, tmp_path, capsys):
@@ -42,6 +46,17 @@ def test_the_same_configuration(options, tmp_path, capsys):
     again = result_of(second)
     assert again.configuration == made.configuration
     assert again.bound == made.bound
+
+
+def test_the_options_of_dpsgd_are_part_of_its_origin():
+    given = {"preset": "purchases", "data": "my data/a&b=c?.npz", "epochs": 1.5, "fault": "no-clipping"}
+    origin = training_options.as_text("dpsgd", 6, given)
+    words = shlex.split(command_of(audit(trials=4, origin=origin).configuration))
+    assert words[-1] == "dpsgd"
+    typed = dict(zip(words[2:-1:2], words[3:-1:2], strict=True))
+    assert (
+        training_options.as_text("dpsgd", int(typed["--canaries"]), {name: typed[f"--{name}"] for name in given}) == origin
+    )
 
 
 def test_a_pair(capsys, tmp_path):

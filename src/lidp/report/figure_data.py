@@ -17,6 +17,7 @@ Bools = NDArray[np.bool_]
 
 STEPS = 400
 BINS = 60
+_FAR = 1e100  # scores beyond are taken for this: sums and squares of larger ones would not fit a float
 _OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that one stray score hides nothing
 
 
@@ -123,10 +124,10 @@ class CanaryCorrelation:
         if scores.has_coins:
             values, coins = scores.flips()
             ran = ~scores.failed[:, 0]
-            found = [cls._of_arm("all", _without_sides(values[ran], coins[ran]))]
+            found = [cls._of_arm("all", _without_sides(_scaled(values[ran]), coins[ran]))]
         else:
             found = [
-                cls._of_arm(name, values[~failed])
+                cls._of_arm(name, _scaled(values[~failed]))
                 for name, values, failed in zip(("inserted", "held-out"), scores.arms(), scores.failed.T, strict=True)
             ]
         return tuple(one for one in found if one is not None)
@@ -138,7 +139,7 @@ class CanaryCorrelation:
             return None
         centred = values - values.mean(axis=0)
         scale = np.sqrt((centred**2).mean(axis=0))
-        varies = scale > 1e-12 * np.abs(values).max(initial=1e-300)
+        varies = scale > 1e-12  # less is rounding
         if varies.sum() < 2:
             return None
         unit = centred[:, varies] / scale[varies]
@@ -156,11 +157,22 @@ def by_arm(scores: Scores) -> tuple[Floats, Floats]:
     """All scores of inserted and of held-out canaries, without those of failed runs."""
     if not scores.has_coins:
         inserted, held_out = scores.arms()
-        return inserted[~scores.failed[:, 0]].ravel(), held_out[~scores.failed[:, 1]].ravel()
+        return _tamed(inserted[~scores.failed[:, 0]].ravel()), _tamed(held_out[~scores.failed[:, 1]].ravel())
     values, coins = scores.flips()
     ran = ~scores.failed[:, 0]
-    values, coins = values[ran], coins[ran]
+    values, coins = _tamed(values[ran]), coins[ran]
     return values[coins], values[~coins]
+
+
+def _tamed(values: Floats) -> Floats:
+    """Scores as they are, unless they are absurdly large."""
+    return np.clip(values, -_FAR, _FAR)
+
+
+def _scaled(values: Floats) -> Floats:
+    """Scores of at most 1, which are correlated as they were."""
+    tame = _tamed(values)
+    return tame / max(float(np.abs(tame).max(initial=0.0)), 1e-300)
 
 
 def thinned(size: int, most: int, keep: Iterable[int] = ()) -> list[int]:
