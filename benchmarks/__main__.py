@@ -1,8 +1,8 @@
-"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training] [pairs]``: all of them, or the named ones."""
+"""``python -m benchmarks [speed] [overhead] [simulation] [strength] [training] [pairs] [report]``: all, or the named ones."""
 
 import sys
 
-from benchmarks import overhead, pairs, simulation, speed, strength, training
+from benchmarks import overhead, pairs, report, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -11,6 +11,7 @@ PARTS = {
     "strength": strength.main,
     "training": training.main,
     "pairs": pairs.main,
+    "report": report.main,
 }
 
 if __name__ == "__main__":

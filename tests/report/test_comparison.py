@@ -8,7 +8,7 @@ import pytest
 from lidp import CoinFlip, LeaveOneOut, Neighbours, Wilson
 from lidp.errors import InvalidArgument
 from lidp.report.comparison import Comparison
-from tests.report.results import pair_result, result_like, scores_like
+from tests.report.results import as_guarantee, pair_result, result_like, scores_like
 from tests.report.test_page import EVIL, Page
 
 
@@ -45,6 +45,14 @@ def test_remarks(audits):
     assert "seed" not in told
     again = replace(audits[0][1], seed=99)
     assert any("running again until" in remark for remark in Comparison.of([audits[0], ("again", again)]).remarks)
+
+
+def test_bounds_without_a_failure_probability(audits):
+    found = Comparison.of([audits[0], ("c", as_guarantee(audits[1][1], "credible"))])
+    assert found.failure_probability == pytest.approx(0.05)
+    assert any("Credible bounds" in remark for remark in found.remarks)
+    early = replace(audits[1][1], planned_trials=900)
+    assert any("provisional" in remark for remark in Comparison.of([audits[0], ("d", early)]).remarks)
 
 
 def test_one_name_twice(audits):

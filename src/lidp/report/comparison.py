@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.report import drawings
 from lidp.report.figure_data import BoundPath
 from lidp.report.page import gauge_of, render, write_page
-from lidp.report.wording import guarantee, headline, unit
+from lidp.report.wording import guarantee, headline, too_early, unit
 from lidp.result import AuditResult, Verdict
 
 if TYPE_CHECKING:
@@ -41,18 +42,26 @@ class Comparison:
 
     @property
     def failure_probability(self) -> float:
-        """With what probability, at most, one or more of the bounds are wrong: the sum, for each has its own."""
-        return min(1.0, sum(result.bound.failure_probability for _, result in self.audits))
+        """With what probability, at most, one or more of the bounds are wrong: the sum, for each has its own.
+
+        Credible bounds have none, and are not in it.
+        """
+        sure = (result.bound for _, result in self.audits if result.bound.guarantee is not Guarantee.CREDIBLE)
+        return min(1.0, sum(bound.failure_probability for bound in sure))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What to keep in mind when reading the audits side by side."""
         results = [result for _, result in self.audits]
         found = [
-            "Each audit has a failure probability of its own. Together, the probability that one or more of the "
-            f"{len(results)} bounds are wrong is at most {self.failure_probability:.3g}. "
+            "Each audit has a failure probability of its own. As far as their guarantees reach, the probability that one or more "
+            f"of the {len(results)} bounds are wrong is at most {self.failure_probability:.3g}. "
             "Showing only the audit that looks best is not valid."
         ]
+        if any(result.bound.guarantee is Guarantee.CREDIBLE for result in results):
+            found.append("Credible bounds have no failure probability and are not counted in this.")
+        if any(too_early(result) for result in results):
+            found.append("Some audits have no verdict yet: their bounds are provisional, and prove nothing.")
         for values, what in (
             (
                 {result.claim.neighbours for result in results},

@@ -18,8 +18,9 @@ from lidp.report.wording import number
 Floats = NDArray[np.float64]
 
 
-def gauge(name: str, bound: float, claim: float, *, refuted: bool) -> Markup:
+def gauge(name: str, bound: float, claim: float, *, refuted: bool, provisional: bool = False) -> Markup:
     """Claim against bound on one line that starts at ε = 0."""
+    word = "provisional" if provisional else "at least"
     relation = "above" if bound > claim else "at" if bound == claim else "below"
     description = f"The lower bound, ε = {number(bound)}, lies {relation} the claimed ε = {number(claim)}."
     canvas = Canvas(name, "Claim against bound", description, height=104)
@@ -38,7 +39,7 @@ def gauge(name: str, bound: float, claim: float, *, refuted: bool) -> Markup:
         canvas.text(tick_text(value), at(value), y + 38, anchor="middle", kind="tick")
     canvas.text("ε", right, y + 54, anchor="end")
     labels = []
-    for words, value in ((f"claimed {number(claim)}", claim), (f"at least {number(bound)}", bound)):
+    for words, value in ((f"claimed {number(claim)}", claim), (f"{word} {number(bound)}", bound)):
         half = 3.6 * len(words)
         labels.append((words, min(max(at(value), left + half), right - half), half, value == max(bound, claim)))
     crowded = abs(labels[0][1] - labels[1][1]) < labels[0][2] + labels[1][2] + 8
@@ -57,11 +58,11 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str) -
     last = max(int(path.trials[-1]) for _, path in paths)
     claims = {path.claim for _, path in paths}
     highest = max(*(float(path.epsilons.max()) for _, path in paths), *claims)
-    told = (f"{label}: ε = {number(path.epsilons[-1])} after {path.trials[-1]:,} {unit}" for label, path in paths)
+    ends = (f"{label}: ε = {number(path.epsilons[-1])} after {path.trials[-1]:,} {unit}" for label, path in paths)
     plot = Plot(
         name,
         f"The bound over {unit}",
-        f"{'; '.join(told)}. Claimed: {', '.join(number(claim) for claim in sorted(claims))}.",
+        f"{'; '.join(ends)}. Claimed: {', '.join(number(claim) for claim in sorted(claims))}.",
         x=(0, last),
         y=(0, 1.1 * highest or 1.0),
         labels=(unit, "ε"),
@@ -78,7 +79,8 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str) -
             x, y = _steps(path.trials.astype(np.float64), path.epsilons)
             plot.line(kind, plot.across(x), plot.up(y))
         plot.dot(f"bound-dot line-{order % 6}", float(plot.across(path.trials[-1])), float(plot.up(path.epsilons[-1])))
-        entries.append((kind, label if len(label) <= 28 else f"{label[:27]}…"))
+        told = label if path.has_path else f"{label} (dot)"
+        entries.append((kind, told if len(told) <= 28 else f"{told[:27]}…"))
     plot.legend(entries if len(paths) <= 3 else entries[:1] * (len(claims) == 1))
     return plot.markup()
 

@@ -81,7 +81,13 @@ def render_report(result: AuditResult) -> str:
 
 def gauge_of(result: AuditResult, name: str) -> Markup:
     """Claim against bound."""
-    return drawings.gauge(name, result.bound.epsilon, result.claim.epsilon, refuted=result.verdict is Verdict.REFUTED)
+    return drawings.gauge(
+        name,
+        result.bound.epsilon,
+        result.claim.epsilon,
+        refuted=result.verdict is Verdict.REFUTED,
+        provisional=wording.too_early(result),
+    )
 
 
 def render(template: str, **values: Any) -> str:
