@@ -17,7 +17,6 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="the browser tests need the Debian package chromium"),
     pytest.mark.skipif(DRIVER is None, reason="the browser tests need the Debian package chromium-driver"),
-    pytest.mark.xdist_group("browser"),
 ]
 
 # Every piece of text that is seen, with the contrast of its colour against what is behind it.
@@ -114,7 +113,7 @@ def results():
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     found = {name: (result.report(folder / f"{name}.html"), result) for name, result in results().items()}
-    both = Comparison.of([(name, result) for name, (_, result) in found.items()])
+    both = Comparison.of([(name if name != "long" else "n" * 300, result) for name, (_, result) in found.items()])
     return found | {"compare": (both.write(folder / "compare.html"), None)}
 
 

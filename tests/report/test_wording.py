@@ -67,6 +67,11 @@ def test_too_few_trials(refuted):
     assert "lidp plan" in guarantee(found)
 
 
+def test_one_trial_is_not_one_trials():
+    found = result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED)
+    assert "with 1 trial no mechanism" in headline(found)
+
+
 def test_a_method_that_speaks_at_the_end_only():
     found = result_like(scores_like(LeaveOneOut(4, 3)), Wilson(), planned=500, verdict=Verdict.UNDECIDED)
     assert "no verdict yet" in headline(found)
@@ -116,8 +121,8 @@ def test_assumptions_checks_and_trouble(refuted):
     )
     rough = result_like(scores_like(CoinFlip(6), failed=4), notes=notes, preparation_models=7)
     texts = [one.text for one in statements_of(rough)]
-    assert any(text.startswith("4 runs failed. They are kept") for text in texts)
-    assert any(text.startswith("1 trials were run again") for text in texts)
-    assert any(text.startswith("3 canaries could not be scored") for text in texts)
-    assert any(text.startswith("7 models were trained to prepare") for text in texts)
+    assert any(text.startswith("Failed: 4 runs, kept as outputs") for text in texts)
+    assert any(text.startswith("Run again: 1 trial, with") for text in texts)
+    assert any(text.startswith("Canaries without a score: 3.") for text in texts)
+    assert any(text.startswith("Models trained to prepare: 7") for text in texts)
     assert "No run failed." not in texts

@@ -32,6 +32,7 @@ def gauge(name: str, bound: float, claim: float, *, refuted: bool, provisional: 
 
     canvas.box("fill track", left, y, right - left, 18)
     canvas.box("fill beyond" if refuted else "fill bound", left, y, at(bound) - left, 18)
+    canvas.line("halo", [at(claim)] * 2, [y - 8, y + 26])  # so that the mark is seen on the bar
     canvas.line("claim", [at(claim)] * 2, [y - 8, y + 26])
     canvas.dot("bound-dot", at(bound), y + 9, 5)
     for value in ticks(0.0, most):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from lidp.pairs.audits import PairResult
-from lidp.report.wording import design, stopping, unit
+from lidp.report.wording import counted, design, stopping, unit
 from lidp.result import AuditResult
 
 
@@ -42,7 +42,7 @@ def _checked(result: AuditResult) -> list[str]:
     scores, what = result.scores, unit(result)
     found = [
         f"Claim and design are both about {result.claim.neighbours} neighbours.",
-        f"Every score of the {scores.trials:,} {what} is a finite number, or its run is marked as failed.",
+        f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.",
     ]
     if scores.has_coins:
         _, coins = scores.flips()
@@ -54,9 +54,9 @@ def _checked(result: AuditResult) -> list[str]:
         found.append(f"{_capital(what)} were bet on in the order of their numbers, not of their completion.")
     found.append(stopping(result))
     if result.preparation_models:
-        found.append(f"{result.preparation_models:,} models were trained to prepare; they are counted.")
+        found.append(f"Models trained to prepare: {result.preparation_models:,}; they are counted.")
     if isinstance(result, PairResult) and result.search_runs:
-        found.append(f"{result.search_runs:,} runs chose the data sets; the bound does not use them.")
+        found.append(f"Runs spent on choosing the data sets: {result.search_runs:,}; the bound does not use them.")
     if not result.failed_runs:
         found.append("No run failed.")
     if result.notes and not result.retried_trials:
@@ -68,15 +68,15 @@ def _trouble(result: AuditResult) -> list[str]:
     found = []
     if result.failed_runs:
         found.append(
-            f"{result.failed_runs:,} runs failed. They are kept, as outputs that nobody bets on: dropping them would not be valid."
+            f"Failed: {counted(result.failed_runs, 'runs')}, kept as outputs that nobody bets on. Dropping them would not be valid."
         )
     if result.retried_trials:
         found.append(
-            f"{result.retried_trials:,} trials were run again, with the same coins and streams, because a worker died."
+            f"Run again: {counted(result.retried_trials, 'trials')}, with the same coins and streams, because a worker died."
         )
     if result.unscored_canaries:
         found.append(
-            f"{result.unscored_canaries:,} canaries could not be scored and got a constant, which is a valid score."
+            f"Canaries without a score: {result.unscored_canaries:,}. They got a constant, which is a valid score."
         )
     return found
 

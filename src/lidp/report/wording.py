@@ -25,6 +25,11 @@ def unit(result: AuditResult) -> str:
     return "runs" if isinstance(result, PairResult) else "trials"
 
 
+def counted(number: int, words: str) -> str:
+    """So many of something that is named in the plural: "1 trial", "2 trials"."""
+    return f"{number:,} {words.removesuffix('s') if number == 1 else words}"
+
+
 def too_early(result: AuditResult) -> bool:
     """Whether a method that speaks only at the end was asked before it."""
     return not result.method.anytime and result.bound.trials < result.planned_trials
@@ -41,11 +46,11 @@ def headline(result: AuditResult) -> str:
         return f"The claim is not refuted: {said} was claimed, and the audit found {found}."
     if too_early(result):
         return (
-            f"There is no verdict yet: {bound.method} speaks after all {result.planned_trials:,} {unit(result)}, "
-            f"and {bound.trials:,} are done."
+            f"There is no verdict yet: {bound.method} speaks after all {counted(result.planned_trials, unit(result))}, "
+            f"and {bound.trials:,} {'is' if bound.trials == 1 else 'are'} done."
         )
     return (
-        f"There is no verdict: with {bound.trials:,} {unit(result)} no mechanism, however leaky, "
+        f"There is no verdict: with {counted(bound.trials, unit(result))} no mechanism, however leaky, "
         f"could have been refuted at {said}."
     )
 
