@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lidp import CoinFlip, LeaveOneOut, Verdict, Wilson
+from lidp import CoinFlip, GaussianDP, LeaveOneOut, Verdict, Wilson
 from lidp.report.evidence import Standing, statements_of
 from lidp.report.wording import design, guarantee, headline, often, stopping
 from lidp.result import TrialNote
@@ -36,6 +36,14 @@ def test_a_refuted_claim_with_the_guarantee_spelled_out(refuted):
 )
 def test_weaker_guarantees_say_so(refuted, kind, words):
     assert words in " ".join(guarantee(as_guarantee(refuted, kind)).split())
+
+
+def test_a_conditional_bound_from_asymptotic_limits():
+    found = result_like(scores_like(LeaveOneOut(4, 3), 400), GaussianDP(interval=Wilson()))
+    assert found.verdict is Verdict.REFUTED
+    assert "of the family named under the assumptions, and in the limit of many trials." in guarantee(found)
+    plain = result_like(scores_like(LeaveOneOut(4, 3), 400), GaussianDP())
+    assert guarantee(plain).endswith("under the assumptions.")
 
 
 def test_a_credible_bound_claims_no_error_rate(refuted):

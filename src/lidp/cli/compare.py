@@ -9,7 +9,6 @@ import typer
 
 from lidp.audits import result_of
 from lidp.cli import options
-from lidp.report.comparison import Comparison
 
 HELP = """Put the audits in several stores side by side: a table here, and a page with -o.
 
@@ -25,6 +24,8 @@ def command(
     ] = None,
 ) -> int:
     from rich.console import Console
+
+    from lidp.report.comparison import Comparison  # here, so that other commands do not wait for it
 
     if output is not None:
         options.check_report(output)

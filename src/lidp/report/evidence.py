@@ -30,6 +30,8 @@ class Statement:
 def statements_of(result: AuditResult) -> tuple[Statement, ...]:
     """All that a reader should know before believing the verdict."""
     assumed = [f"{_capital(text)}." for text in result.bound.assumptions]
+    if isinstance(result, PairResult):
+        assumed.append("Runs are independent of one another, but for what outputs already told.")
     assumed.append("The mechanism that was run is the one that the claim is about, and its randomness is its own.")
     return (
         *(Statement(Standing.ASSUMED, text) for text in assumed),

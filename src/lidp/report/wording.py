@@ -101,7 +101,9 @@ def _provided(result: AuditResult) -> str:
     if bound.guarantee is Guarantee.ASYMPTOTIC:
         return f"; that holds in the limit of many {unit(result)}, and for {bound.trials:,} it is an approximation"
     if bound.guarantee is Guarantee.CONDITIONAL:
-        return ", provided that the mechanism's privacy curve is of the family named under the assumptions"
+        limit = any("asymptotic" in text for text in bound.assumptions)  # said there of the interval that was chosen
+        more = f", and in the limit of many {unit(result)}" if limit else ""
+        return f", provided that the mechanism's privacy curve is of the family named under the assumptions{more}"
     return ""
 
 
