@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import clusters, opacus_overhead, overhead, pairs, peers, simulation, speed, strength, training
+from benchmarks import clusters, opacus_overhead, overhead, pairs, peers, report, simulation, speed, strength, training
 
 PARTS = {
     "speed": speed.main,
@@ -14,6 +14,7 @@ PARTS = {
     "pairs": pairs.main,
     "peers": peers.main,
     "clusters": clusters.main,
+    "report": report.main,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The same scores in jax-privacy's auditing module and here: bounds, false alarms, time. Needs the extra ``peers``.
 
-*Bounds*: coin-flip scores of a Gaussian mechanism with nominal ε = 2 (1.84 exactly at δ = 1e-5), some models with 64 canaries each; the peer
-takes scores in one row, so canaries of all models are pooled. Means over repetitions.
+*Bounds*: coin-flip scores of a Gaussian mechanism with nominal ε = 2 (1.84 exactly at δ = 1e-5), some models with 64 canaries
+each; the peer takes scores in one row, so canaries of all models are pooled. Means over repetitions.
 *False alarms*: a mechanism that is exactly ε-DP, whose canaries agree within a model: in each model all scores are 1, or all are 0.
 A method that takes canaries for independent rejects the truth more often than it may.
 """

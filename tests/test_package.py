@@ -5,7 +5,7 @@ import sys
 
 import lidp
 
-HEAVY = ("torch", "matplotlib", "pandas", "numba", "ray", "scipy.stats", "scipy", "typer", "rich")
+HEAVY = ("torch", "matplotlib", "pandas", "numba", "ray", "scipy.stats", "scipy", "typer", "rich", "jinja2")
 
 
 def test_import_is_light():

@@ -20,6 +20,7 @@ from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
 
 STOPS = ("refuted", "never")
+_FEW_TRIALS = 1024
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ def _probe(design: Design, sequential: bool) -> Scores:
 
 def could_refute(plan: AuditPlan, scores: Scores) -> bool:
     """Whether a mechanism that gives every canary away, where it does not fail, would be refuted with so many trials."""
+    if plan.method.anytime and scores.trials > _FEW_TRIALS and could_refute(plan, scores[:_FEW_TRIALS]):
+        return True  # and a claim that has fallen stays fallen
     trials, failed = scores.trials, scores.failed
     design = plan.design
     if isinstance(design, CoinFlip):

@@ -182,6 +182,7 @@ class _Audit:
         self.prefix = 0
         self.stopped_at: int | None = None
         self.interrupted = False
+        self.seen_at_once: Scores | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.live = (
             plan.method.begin(delta=plan.claim.delta, failure_probability=plan.failure_probability)
@@ -278,7 +279,9 @@ class _Audit:
             self.prefix += 1
         if self.live is None or self.prefix == start or self.stopped_at is not None:
             return
-        self.live.update(self._scores(start, self.prefix))
+        scores = self._scores(start, self.prefix)
+        self.seen_at_once = None if start else scores
+        self.live.update(scores)
         if self.plan.stop_when == "refuted" and self.live.epsilon > self.plan.claim.epsilon:
             # The result is that of the first trial at which the claim fell, however many more have finished by now.
             path = self.live.bound().path
@@ -306,14 +309,19 @@ class _Audit:
         if not used:
             raise AuditFailed("no trial is finished, so there is nothing to say")
         plan = self.plan
-        scores = self._scores(0, used)
+        whole = self.seen_at_once  # of a finished store, which need not be put together again
+        scores = whole if whole is not None and whole.trials == used else self._scores(0, used)
         if scores.failed.all():
             reason = next(iter(self.records[0].failures.values())).strip().splitlines()[-1]
             raise AuditFailed(f"all {used:,} trials failed, the first with: {reason}")
-        found = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-        verdict = Verdict.NOT_REFUTED if could_refute(plan, scores) else Verdict.UNDECIDED
+        if self.live is not None and self.stopped_at is None:
+            found = self.live.bound()  # on these very trials: all at once gives the same
+        else:
+            found = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
         if found.refutes(plan.claim):
             verdict = Verdict.REFUTED
+        else:
+            verdict = Verdict.NOT_REFUTED if could_refute(plan, scores) else Verdict.UNDECIDED
         if not plan.method.anytime and used < plan.trials:
             verdict = Verdict.UNDECIDED  # stopped before its time, when it may look good by chance
         return AuditResult(
@@ -334,6 +342,7 @@ class _Audit:
             ),
             versions=_versions(),
             seconds=time.monotonic() - self.started,
+            configuration=plan.configuration,
         )
 
 

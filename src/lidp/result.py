@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim
@@ -17,8 +18,9 @@ from lidp.stats.method import Method
 from lidp.stats.registry import bound, from_plain, to_plain
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.table import Table
+
+    from lidp.report.plots import Plots
 
 
 class Verdict(StrEnum):
@@ -64,6 +66,8 @@ class AuditResult:
     seconds: float = field(default=0.0, compare=False)
     facts: Mapping[str, float | str] = field(default_factory=dict)
     """what the target says of itself, such as its noise"""
+    configuration: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """what the audit was asked to do, as its store keeps it"""
 
     @property
     def models(self) -> int:
@@ -127,25 +131,18 @@ class AuditResult:
             "refuted": self.verdict is Verdict.REFUTED,
         }
 
-    def plot(self) -> Figure:
-        """The bound over trials against the claim, as a matplotlib figure (extra ``plot``)."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise InvalidArgument("plotting needs matplotlib; install lidp[plot]") from None
-        figure = Figure(figsize=(6, 3.5), layout="constrained")
-        axes = figure.subplots()
-        points = self.bound.path or ((self.bound.trials, self.bound.epsilon),)
-        trials = [0, *(seen for seen, _ in points), self.bound.trials]
-        epsilons = [0.0, *(epsilon for _, epsilon in points), self.bound.epsilon]
-        axes.step(trials, epsilons, where="post", label="lower bound")
-        axes.axhline(self.claim.epsilon, linestyle="--", color="tab:red", label="claim")
-        axes.set_xlabel("trials")
-        axes.set_ylabel("ε")
-        axes.set_ylim(bottom=0)
-        axes.set_title(f"{self.target}: {self.verdict}")
-        axes.legend()
-        return figure
+    @property
+    def plot(self) -> Plots:
+        """Figures of the result, for matplotlib (extra ``plot``): ``plot.path()``, ``plot.roc()``, ...; ``plot()`` is the path."""
+        from lidp.report.plots import Plots
+
+        return Plots(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the result as one HTML page that needs nothing else; an existing file is replaced. Returns where it is."""
+        from lidp.report.page import write_report
+
+        return write_report(self, path)
 
     def table(self) -> Table:
         """The result as a rich table."""

@@ -226,11 +226,21 @@ class Store:
         arrays: dict[int, dict[str, NDArray[np.float64]]] = {}
         for number, name, data in self._connection.execute("SELECT trial, name, data FROM scores"):
             arrays.setdefault(number, {})[name] = np.frombuffer(data, "<f8")
-        rows = self._connection.execute("SELECT number, seconds, attempts, failures, metadata FROM trials ORDER BY number")
+        query = "SELECT number, seconds, attempts, failures, metadata FROM trials ORDER BY number"
+        rows = self._connection.execute(query).fetchall()
+        failures, metadata = _parsed([row[3] for row in rows]), _parsed([row[4] for row in rows])
         return [
-            TrialRecord(number, arrays[number], json.loads(failures), seconds, json.loads(metadata), attempts)
-            for number, seconds, attempts, failures, metadata in rows
+            TrialRecord(number, arrays[number], failed, seconds, known, attempts)
+            for (number, seconds, attempts, _, _), failed, known in zip(rows, failures, metadata, strict=True)
         ]
+
+
+def _parsed(texts: list[str]) -> list[Any]:
+    """The values of many JSON texts, parsed as one list: far faster than one by one."""
+    found: list[Any] = json.loads(f"[{','.join(texts)}]")
+    if len(found) != len(texts):
+        raise ValueError(f"{len(texts)} JSON texts hold {len(found)} values")
+    return found
 
 
 def is_store(path: str | Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import lidp
-from lidp.cli import audit, bound, catalogue, cite, plan, reproduce, resume, simulate, witness
+from lidp.cli import audit, bound, catalogue, cite, compare, plan, report, reproduce, resume, simulate, witness
 from lidp.errors import AuditFailed, LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
@@ -27,6 +27,8 @@ app = typer.Typer(
 app.command(name="audit", help=audit.HELP)(audit.command)
 app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
+app.command(name="report", help=report.HELP)(report.command)
+app.command(name="compare", help=compare.HELP)(compare.command)
 app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
 app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)

@@ -110,6 +110,7 @@ def command(
                 seed=seed,
                 stop_when=stop_when or "refuted",
                 watch=watch,
+                origin=target,
             )
 
         return finish(run_pair, again="run the same command again", report=report, as_json=as_json, quiet=quiet)
@@ -168,8 +169,8 @@ def finish(
     run: Callable[[Watch | None], AuditResult], *, again: str, report: Path | None, as_json: bool, quiet: bool
 ) -> int:
     """Run and watch, show the result, and turn it into an exit code."""
-    if report is not None and not report.parent.is_dir():
-        raise InvalidArgument(f"{report}: there is no such folder to write the report to")
+    if report is not None:
+        options.check_report(report)
     try:
         # What a mechanism prints must not get between the lines of the result.
         with redirect_stdout(sys.stderr), watching(quiet=quiet) as watch:
@@ -179,7 +180,9 @@ def finish(
             typer.echo(str(interrupt.result))
         typer.echo(f"lidp: interrupted; to go on: {again}", err=True)
         return 130
-    if report is not None:
+    if report is not None and report.suffix.lower() in (".html", ".htm"):
+        result.report(report)
+    elif report is not None:
         report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
     typer.echo(result.to_json(indent=2) if as_json else str(result))
     return 1 if result.verdict is Verdict.REFUTED else 0

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from lidp.errors import InvalidArgument
+from lidp.store import is_store
+
 Delta = Annotated[float, typer.Option(help="The claimed δ.")]
 ClaimedEpsilon = Annotated[float, typer.Option(help="The claimed ε.", show_default=False)]
 FailureProbability = Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")]
@@ -17,6 +20,19 @@ Executor = Annotated[str, typer.Option(help="Who runs trials: local or ray.")]
 RayAddress = Annotated[str | None, typer.Option(help="auto or host:port.", show_default="a Ray of its own on this machine")]
 CpusPerTrial = Annotated[float | None, typer.Option(help="For --executor ray.", show_default="1")]
 GpusPerTrial = Annotated[float | None, typer.Option(help="For --executor ray.", show_default="0")]
-Report = Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.", show_default=False)]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write the result to this file: a page if it ends in .html, else JSON.", show_default=False),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+
+
+def check_report(report: Path) -> None:
+    """Refuse a report that could not be written, or would replace what was audited for, before the work is done."""
+    if not report.parent.is_dir():
+        raise InvalidArgument(f"{report}: there is no such folder to write the report to")
+    if report.is_dir():
+        raise InvalidArgument(f"{report} is a folder; name a file to write the report to")
+    if report.is_file() and is_store(report):
+        raise InvalidArgument(f"{report} is the store of an audit, which a report must not replace; choose another name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import Any
 
@@ -91,6 +91,7 @@ def audit_pair(
     stop_when: str = "refuted",
     bits: bool = False,
     watch: Callable[[PairProgress], None] | None = None,
+    origin: str | None = None,
 ) -> PairResult:
     """Audit a mechanism as a black box: flip a coin, run it on d0 or d1, wager on which it was.
 
@@ -105,6 +106,7 @@ def audit_pair(
         stop_when: "refuted" or "never".
         bits: look at the bit patterns of floats too.
         watch: called with a :class:`PairProgress` now and then.
+        origin: how the target can be found again, for the report.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
     ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
@@ -128,9 +130,10 @@ def audit_pair(
         ledger = _Ledger(method, claim, failure_probability, classifier)
 
         def result() -> PairResult:
-            return ledger.result(
+            found = ledger.result(
                 target, planned=runs - searched, searched=searched, seed=seed, stop_when=stop_when, start=start
             )
+            return replace(found, configuration=_configuration(found, runs, stop_when, origin))
 
         try:
             for number, size in enumerate(block_sizes(runs - searched)):
@@ -143,6 +146,20 @@ def audit_pair(
         except KeyboardInterrupt:
             raise AuditInterrupted(result() if ledger.runs else None) from None
         return result()
+
+
+def _configuration(result: PairResult, runs: int, stop_when: str, origin: str | None) -> dict[str, Any]:
+    """What was asked for, named as in the store of an audit with canaries."""
+    return {
+        "pair": True,
+        "target": result.target,
+        "claim": {**asdict(result.claim), "neighbours": str(result.claim.neighbours)},
+        "trials": runs,
+        "failure_probability": result.bound.failure_probability,
+        "seed": result.seed,
+        "stop_when": stop_when,
+        "origin": origin,
+    }
 
 
 def _checked(

@@ -1,0 +1,30 @@
+"""``lidp report``: the result of an audit as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lidp.audits import result_of
+from lidp.cli import options
+
+HELP = """Write the result in STORE as one HTML page, for a browser or a printer.
+
+The page needs no network and runs no script. An existing file is replaced. The audit may still be running: the page then says
+how things stand. The exit code is 0 whatever the verdict.
+"""
+
+
+def command(
+    store: Annotated[Path, typer.Argument(help="The file given as --store.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it.", show_default="STORE with .html")
+    ] = None,
+) -> int:
+    output = output or store.with_suffix(".html")
+    options.check_report(output)
+    result = result_of(store)
+    typer.echo(f"{result.report(output)}: {result.verdict}")
+    return 0

@@ -1,0 +1,194 @@
+"""The figures of the page, drawn from their data as inline SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from lidp.claim import Claim
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, ScoreDistributions
+from lidp.report.roc import RocCurve, allowed_region
+from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
+from lidp.report.trial_facts import Series
+from lidp.report.wording import number
+
+Floats = NDArray[np.float64]
+
+
+def gauge(name: str, bound: float, claim: float, *, refuted: bool, provisional: bool = False) -> Markup:
+    """Claim against bound on one line that starts at ε = 0."""
+    word = "provisional" if provisional else "at least"
+    relation = "above" if bound > claim else "at" if bound == claim else "below"
+    description = f"The lower bound, ε = {number(bound)}, lies {relation} the claimed ε = {number(claim)}."
+    canvas = Canvas(name, "Claim against bound", description, height=104)
+    left, right, y = 14.0, WIDTH - 14.0, 46.0
+    most = 1.15 * max(bound, claim) or 1.0
+
+    def at(value: float) -> float:
+        return left + value / most * (right - left)
+
+    canvas.box("fill track", left, y, right - left, 18)
+    canvas.box("fill beyond" if refuted else "fill bound", left, y, at(bound) - left, 18)
+    canvas.line("halo", [at(claim)] * 2, [y - 8, y + 26])  # so that the mark is seen on the bar
+    canvas.line("claim", [at(claim)] * 2, [y - 8, y + 26])
+    canvas.dot("bound-dot", at(bound), y + 9, 5)
+    for value in ticks(0.0, most):
+        canvas.line("axis", [at(value)] * 2, [y + 18, y + 22])
+        canvas.text(tick_text(value), at(value), y + 38, anchor="middle", kind="tick")
+    canvas.text("ε", right, y + 54, anchor="end")
+    labels = []
+    for words, value in ((f"claimed {number(claim)}", claim), (f"{word} {number(bound)}", bound)):
+        half = 3.6 * len(words)
+        labels.append((words, min(max(at(value), left + half), right - half), half, value == max(bound, claim)))
+    crowded = abs(labels[0][1] - labels[1][1]) < labels[0][2] + labels[1][2] + 8
+    for (words, middle, _, strong), level in zip(labels, (y - 12, y - 28 if crowded else y - 12), strict=True):
+        canvas.text(words, middle, level, anchor="middle", kind="label strong" if strong else "label")
+    return canvas.markup()
+
+
+def path_figure(name: str, path: BoundPath, unit: str) -> Markup:
+    """The bound over trials, and the claim."""
+    return paths_figure(name, [("the bound", path)], unit)
+
+
+def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str) -> Markup:
+    """The bounds of several audits over their trials; the claim too, where it is one and the same."""
+    last = max(int(path.trials[-1]) for _, path in paths)
+    claims = {path.claim for _, path in paths}
+    highest = max(*(float(path.epsilons.max()) for _, path in paths), *claims)
+    ends = (f"{label}: ε = {number(path.epsilons[-1])} after {path.trials[-1]:,} {unit}" for label, path in paths)
+    plot = Plot(
+        name,
+        f"The bound over {unit}",
+        f"{'; '.join(ends)}. Claimed: {', '.join(number(claim) for claim in sorted(claims))}.",
+        x=(0, last),
+        y=(0, 1.1 * highest or 1.0),
+        labels=(unit, "ε"),
+    )
+    plot.axes()
+    entries = []
+    if len(claims) == 1:
+        (claim,) = claims
+        plot.line("claim", plot.across([0, last]), plot.up([claim, claim]))
+        entries.append(("claim", "the claim"))
+    for order, (label, path) in enumerate(paths):
+        kind = f"bound-line line-{order % 6}"
+        if path.has_path:
+            x, y = _steps(path.trials.astype(np.float64), path.epsilons)
+            plot.line(kind, plot.across(x), plot.up(y))
+        plot.dot(f"bound-dot line-{order % 6}", float(plot.across(path.trials[-1])), float(plot.up(path.epsilons[-1])))
+        told = label if path.has_path else f"{label} (dot)"
+        entries.append((kind, told if len(told) <= 28 else f"{told[:27]}…"))
+    plot.legend(entries if len(paths) <= 3 else entries[:1] * (len(claims) == 1))
+    return plot.markup()
+
+
+def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
+    """The two distributions of scores as outlines over the same bins."""
+    most = max(scores.inserted.max(), scores.held_out.max(), 1e-12)
+    plot = Plot(
+        name,
+        "Scores of inserted and held-out canaries",
+        f"{scores.count_inserted:,} inserted canaries score {number(scores.mean_inserted)} on average, "
+        f"{scores.count_held_out:,} held-out ones {number(scores.mean_held_out)}.",
+        x=(float(scores.edges[0]), float(scores.edges[-1])),
+        y=(0, 1.05 * float(most)),
+        labels=(axis, "share of the arm"),
+    )
+    plot.axes()
+    x = np.repeat(scores.edges, 2)
+    for kind, shares in (("held-out", scores.held_out), ("inserted", scores.inserted)):
+        y = np.concatenate([[0.0], np.repeat(shares, 2), [0.0]])
+        plot.area(f"fill {kind}", plot.across(x), plot.up(y))
+        plot.line(f"{kind}-line", plot.across(x), plot.up(y))
+    plot.legend([("inserted-line", "inserted"), ("held-out-line", "held-out")])
+    return plot.markup()
+
+
+def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
+    """The curve, its band, and what a true claim excludes."""
+    title = "How well scores tell inserted from held-out canaries"
+    band = (
+        "no band"
+        if roc.reach_inserted is None or roc.reach_held_out is None
+        else f"a band of ± {number(roc.reach_inserted)} and ± {number(roc.reach_held_out)}"
+    )
+    description = (
+        f"The ROC curve encloses an area of {number(roc.area)}, with {band}. "
+        f"The shaded corners are what a true claim of {number(claim.epsilon)} excludes."
+    )
+    plot = Plot(name, title, description, x=(0, 1), y=(0, 1), labels=("held-out at or above", "inserted at or above"))
+    plot.axes()
+    x, y = allowed_region(claim)
+    # The corner above the allowed region, then the one below it.
+    above, below = slice(1, 5), slice(4, 8)
+    plot.area("fill excluded", plot.across([*x[above], 0]), plot.up([*y[above], 1]))
+    plot.area("fill excluded", plot.across([*x[below], 1]), plot.up([*y[below], 0]))
+    if roc.reach_inserted is not None:
+        corners = [np.concatenate([a, [1.0], b[::-1], [0.0]]) for a, b in zip(roc.upper(), roc.lower(), strict=True)]
+        plot.area("fill band", plot.across(corners[0]), plot.up(corners[1]))
+    plot.line("chance", plot.across([0, 1]), plot.up([0, 1]))
+    plot.line("inserted-line", plot.across([0, *roc.held_out]), plot.up([0, *roc.inserted]))
+    entries = [("inserted-line", "the curve"), ("fill excluded", "a true claim excludes")]
+    plot.legend([*entries, ("fill band", "band")] if roc.reach_inserted is not None else entries)
+    return plot.markup()
+
+
+def correlation_figure(name: str, found: CanaryCorrelation) -> Markup:
+    """The matrix of correlations: the stronger the colour, the stronger the correlation.
+
+    Colours are full at the strongest correlation, or at what chance may well give, if that is more.
+    """
+    size = len(found.shown)
+    others = np.abs(found.matrix - np.eye(size) * found.matrix)
+    full = min(1.0, max(float(others.max()), 4 * found.noise))
+    description = (
+        f"Correlations between {size} canaries of a trial; over all {found.canaries:,} the mean is {number(found.mean)}, "
+        f"and chance alone gives single ones of about ± {number(found.noise)}."
+    )
+    canvas = Canvas(name, "Correlation between canaries of a trial", description, height=330)
+    side = 288 / size
+    left = 76.0
+    for row, column in np.ndindex(size, size):
+        value = found.matrix[row, column]
+        if row != column and abs(value) >= 0.01 * full:
+            kind = "fill warm" if value > 0 else "fill cool"
+            canvas.box(kind, left + column * side, 8 + row * side, side, side, opacity=abs(float(value)) / full)
+    for place in range(size):
+        canvas.box("fill diagonal", left + place * side, 8 + place * side, side, side)
+    x, y = [left, left + 288, left + 288, left, left], [8, 8, 296, 296, 8]
+    canvas.line("axis", x, y)
+    warm, cool = f"+{tick_text(round(full, 3))}", f"−{tick_text(round(full, 3))}"
+    canvas.legend([("fill warm", warm), ("fill cool", cool), ("fill diagonal", "itself")], left=left, y=320)
+    return canvas.markup()
+
+
+def series_figure(name: str, series: Series) -> Markup:
+    """A number of the trials: the mean of each bin, and its range."""
+    low, high = float(series.low.min()), float(series.high.max())
+    margin = (high - low) / 20
+    plot = Plot(
+        name,
+        f"{series.name} over trials",
+        f"{series.count:,} trials, {number(series.overall)} on average, from {number(low)} to {number(high)}.",
+        x=(0, float(series.last[-1] + 1)),
+        y=(low - margin, high + margin),
+        labels=("trial", series.name if len(series.name) <= 50 else f"{series.name[:49]}…"),
+    )
+    plot.axes()
+    x = plot.across((series.last + np.concatenate([[0], series.last[:-1] + 1])) / 2 + 0.5)
+    if len(x) > 1:
+        corners = np.concatenate([plot.up(series.high), plot.up(series.low)[::-1]])
+        plot.area("fill band", np.concatenate([x, x[::-1]]), corners)
+        plot.line("inserted-line", x, plot.up(series.mean))
+    else:
+        plot.dot("bound-dot", float(x[0]), float(plot.up(series.mean)[0]))
+    return plot.markup()
+
+
+def _steps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The corners of a step function that keeps each value until the next."""
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]

@@ -1,0 +1,115 @@
+"""What a verdict rests on: what is assumed, what was checked, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lidp.pairs.audits import PairResult
+from lidp.report.wording import counted, design, stopping, unit
+from lidp.result import AuditResult
+
+
+class Standing(StrEnum):
+    """How a statement stands."""
+
+    ASSUMED = "assumed"
+    CHECKED = "checked"
+    TROUBLE = "trouble"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something that the verdict rests on."""
+
+    standing: Standing
+    text: str
+
+
+def statements_of(result: AuditResult) -> tuple[Statement, ...]:
+    """All that a reader should know before believing the verdict."""
+    assumed = [f"{_capital(text)}." for text in result.bound.assumptions]
+    if isinstance(result, PairResult):
+        assumed.append("Runs are independent of one another, but for what outputs already told.")
+    assumed.append("The mechanism that was run is the one that the claim is about, and its randomness is its own.")
+    return (
+        *(Statement(Standing.ASSUMED, text) for text in assumed),
+        *(Statement(Standing.CHECKED, text) for text in _checked(result)),
+        *(Statement(Standing.TROUBLE, text) for text in _trouble(result)),
+    )
+
+
+def _checked(result: AuditResult) -> list[str]:
+    scores, what = result.scores, unit(result)
+    found = [
+        f"Claim and design are both about {result.claim.neighbours} neighbours.",
+        f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.",
+    ]
+    if scores.has_coins:
+        _, coins = scores.flips()
+        found.append(
+            f"{int(coins.sum()):,} of {coins.size:,} coins are 1. Coins that fair ones would give in fewer than one of 10¹² "
+            "audits are refused."
+        )
+    if result.method.anytime:
+        found.append(f"{_capital(what)} were bet on in the order of their numbers, not of their completion.")
+    found.append(stopping(result))
+    if result.preparation_models:
+        found.append(f"Models trained to prepare: {result.preparation_models:,}; they are counted.")
+    if isinstance(result, PairResult) and result.search_runs:
+        found.append(f"Runs spent on choosing the data sets: {result.search_runs:,}; the bound does not use them.")
+    if not result.failed_runs:
+        found.append("No run failed.")
+    if result.notes and not result.retried_trials:
+        found.append("No trial had to be run again.")
+    return found
+
+
+def _trouble(result: AuditResult) -> list[str]:
+    found = []
+    if result.failed_runs:
+        found.append(
+            f"Failed: {counted(result.failed_runs, 'runs')}, kept as outputs that nobody bets on. Dropping them would not be valid."
+        )
+    if result.retried_trials:
+        found.append(
+            f"Run again: {counted(result.retried_trials, 'trials')}, with the same coins and streams, because a worker died."
+        )
+    if result.unscored_canaries:
+        found.append(
+            f"Canaries without a score: {result.unscored_canaries:,}. They got a constant, which is a valid score."
+        )
+    return found
+
+
+def settings_of(result: AuditResult) -> list[tuple[str, Any, str]]:
+    """The configuration, as (name, value, place in the JSON); the place is empty for what the JSON says otherwise."""
+    plain, method = result.configuration, result.bound
+    found: list[tuple[str, Any, str]] = [
+        ("target", result.target, "target"),
+        ("claimed ε", result.claim.epsilon, "claim.epsilon"),
+        ("claimed δ", result.claim.delta, "claim.delta"),
+        ("neighbours", str(result.claim.neighbours), "claim.neighbours"),
+        ("design", design(result), ""),
+        (f"planned {unit(result)}", result.planned_trials, "planned_trials"),
+        ("method", method.method, "bound.method"),
+        *((f"method: {name}", value, f"bound.parameters.{name}") for name, value in method.parameters.items()),
+        ("direction", str(method.direction), "bound.direction"),
+        ("failure probability β", method.failure_probability, "bound.failure_probability"),
+        ("seed", result.seed, "seed"),
+    ]
+    for name, key in (
+        ("stops when", "stop_when"),
+        ("target found at", "origin"),
+        ("fingerprint of the target", "fingerprint"),
+    ):
+        if plain.get(key):
+            found.append((name, plain[key], ""))
+    if plain.get("sequential"):
+        found.append(("scores", "use coins of lower-index canaries of their trial", ""))
+    return found
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,208 @@
+"""What the figures of a result show, as plain numbers. Drawing is done elsewhere, and sizes do not grow with the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.result import AuditResult
+from lidp.scores import Scores
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+STEPS = 400
+BINS = 60
+_FAR = 1e100  # scores beyond are taken for this: sums and squares of larger ones would not fit a float
+_OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that one stray score hides nothing
+
+
+@dataclass(frozen=True)
+class BoundPath:
+    """The bound over trials: after ``trials[i]`` trials it stood at ``epsilons[i]``.
+
+    It starts at (0, 0) and ends at the last trial. Where a path has more than ``STEPS`` steps, some are left out; the points
+    that are kept are exact, and the one at which the claim fell is among them. Methods that are not anytime-valid have
+    no path: they say one thing, at the end.
+    """
+
+    trials: Ints
+    epsilons: Floats
+    claim: float
+    planned: int
+    has_path: bool
+
+    @classmethod
+    def of(cls, result: AuditResult) -> BoundPath:
+        bound = result.bound
+        last = (bound.trials, bound.epsilon)
+        steps = [(0, 0.0), *bound.path]
+        if steps[-1] != last:
+            steps.append(last)
+        fell = next((number for number, (_, epsilon) in enumerate(steps) if epsilon > result.claim.epsilon), 0)
+        kept = thinned(len(steps), STEPS, keep=(fell,))
+        return cls(
+            trials=np.array([steps[number][0] for number in kept], dtype=np.int64),
+            epsilons=np.array([steps[number][1] for number in kept], dtype=np.float64),
+            claim=result.claim.epsilon,
+            planned=result.planned_trials,
+            has_path=result.method.anytime,
+        )
+
+
+@dataclass(frozen=True)
+class ScoreDistributions:
+    """How the scores of inserted and held-out canaries are spread over the same bins.
+
+    ``inserted[b]`` is the share of all scores of inserted canaries in bin b. What lies outside the bins, at most one in a
+    thousand, is in ``outside``; scores of failed runs do not exist, and are in no share.
+    """
+
+    edges: Floats
+    inserted: Floats
+    held_out: Floats
+    count_inserted: int
+    count_held_out: int
+    mean_inserted: float
+    mean_held_out: float
+    outside: int
+
+    @classmethod
+    def of(cls, scores: Scores) -> ScoreDistributions:
+        inserted, held_out = by_arm(scores)
+        edges = _edges(np.concatenate([inserted, held_out]))
+        counts = [np.histogram(arm, edges)[0] for arm in (inserted, held_out)]
+        shares = [count / max(1, len(arm)) for count, arm in zip(counts, (inserted, held_out), strict=True)]
+        return cls(
+            edges=edges,
+            inserted=shares[0],
+            held_out=shares[1],
+            count_inserted=len(inserted),
+            count_held_out=len(held_out),
+            mean_inserted=float(inserted.mean()) if len(inserted) else 0.0,
+            mean_held_out=float(held_out.mean()) if len(held_out) else 0.0,
+            outside=int(len(inserted) + len(held_out) - counts[0].sum() - counts[1].sum()),
+        )
+
+
+@dataclass(frozen=True)
+class CanaryCorrelation:
+    """How alike the scores of one trial's canaries are, over and above what inserting them does.
+
+    ``matrix[i, j]`` is the correlation over trials between the scores of canaries i and j, for those in ``shown``; for coin
+    flips the mean of each coin's side is taken off first. ``mean`` is over all pairs, shown or not. So many canaries tell as
+    much about a mean as ``effective`` independent ones. ``noise`` is how far from 0 a single correlation strays by chance.
+    """
+
+    arm: str
+    canaries: int
+    trials: int
+    mean: float
+    shown: Ints
+    matrix: Floats
+
+    LARGEST = 24
+
+    @property
+    def noise(self) -> float:
+        """The standard error of one correlation between independent canaries."""
+        return float(1 / np.sqrt(self.trials))
+
+    @property
+    def effective(self) -> float:
+        """How many independent canaries would give means as steady as these do."""
+        inflation = 1 + (self.canaries - 1) * self.mean
+        return self.canaries if inflation <= 0 else min(self.canaries, self.canaries / inflation)
+
+    @classmethod
+    def of(cls, scores: Scores) -> tuple[CanaryCorrelation, ...]:
+        """One for each arm, none for arms of one canary, for fewer than three trials and for scores that never vary."""
+        if scores.has_coins:
+            values, coins = scores.flips()
+            ran = ~scores.failed[:, 0]
+            found = [cls._of_arm("all", _without_sides(_scaled(values[ran]), coins[ran]))]
+        else:
+            found = [
+                cls._of_arm(name, _scaled(values[~failed]))
+                for name, values, failed in zip(("inserted", "held-out"), scores.arms(), scores.failed.T, strict=True)
+            ]
+        return tuple(one for one in found if one is not None)
+
+    @classmethod
+    def _of_arm(cls, arm: str, values: Floats) -> CanaryCorrelation | None:
+        trials, canaries = values.shape
+        if trials < 3 or canaries < 2:
+            return None
+        centred = values - values.mean(axis=0)
+        scale = np.sqrt((centred**2).mean(axis=0))
+        varies = scale > 1e-12  # less is rounding
+        if varies.sum() < 2:
+            return None
+        unit = centred[:, varies] / scale[varies]
+        canaries = unit.shape[1]
+        # All pairs at once: the mean square of a trial's sum is the sum of all entries of the correlation matrix.
+        mean = float(((unit.sum(axis=1) ** 2).mean() - canaries) / (canaries * (canaries - 1)))
+        shown = np.array(thinned(canaries, cls.LARGEST), dtype=np.int64)
+        # Not as a matrix product: threads that wait for busy cores take far longer than this small sum.
+        picked = np.ascontiguousarray(unit[:, shown])
+        matrix = np.clip(np.einsum("ti,tj->ij", picked, picked) / trials, -1.0, 1.0)
+        return cls(arm, canaries, trials, min(1.0, mean), np.flatnonzero(varies)[shown], matrix)
+
+
+def by_arm(scores: Scores) -> tuple[Floats, Floats]:
+    """All scores of inserted and of held-out canaries, without those of failed runs."""
+    if not scores.has_coins:
+        inserted, held_out = scores.arms()
+        return _tamed(inserted[~scores.failed[:, 0]].ravel()), _tamed(held_out[~scores.failed[:, 1]].ravel())
+    values, coins = scores.flips()
+    ran = ~scores.failed[:, 0]
+    values, coins = _tamed(values[ran]), coins[ran]
+    return values[coins], values[~coins]
+
+
+def _tamed(values: Floats) -> Floats:
+    """Scores as they are, unless they are absurdly large."""
+    return np.clip(values, -_FAR, _FAR)
+
+
+def _scaled(values: Floats) -> Floats:
+    """Scores of at most 1, which are correlated as they were."""
+    tame = _tamed(values)
+    return tame / max(float(np.abs(tame).max(initial=0.0)), 1e-300)
+
+
+def thinned(size: int, most: int, keep: Iterable[int] = ()) -> list[int]:
+    """At most ``most`` numbers below ``size``, evenly spread, with the first, the last and those to ``keep``."""
+    if size <= most:
+        return list(range(size))
+    kept = sorted(set(keep) | {0, size - 1})
+    evenly = np.linspace(0, size - 1, most - len(kept) + 2).round().astype(int)
+    return sorted({*evenly.tolist(), *kept})
+
+
+def _edges(values: Floats) -> Floats:
+    if not len(values):
+        return np.linspace(0.0, 1.0, 2)
+    low, high = np.quantile(values, [_OUTSIDE, 1 - _OUTSIDE])
+    lowest, highest = values.min(), values.max()
+    # Cutting ends off is worth it only where they are far away.
+    width = high - low
+    low, high = (lowest if low - lowest <= width / 4 else low), (highest if highest - high <= width / 4 else high)
+    if not high > low:
+        reach = max(0.5, abs(low) * 1e-6)
+        return np.linspace(low - reach, high + reach, 4)
+    return np.linspace(low, high, BINS + 1)
+
+
+def _without_sides(values: Floats, coins: Bools) -> Floats:
+    """The scores less the mean of their canary's side of the coin."""
+    left = np.array(values)
+    for side in (coins, ~coins):
+        count = np.maximum(side.sum(axis=0), 1)
+        mean = np.where(side, values, 0.0).sum(axis=0) / count
+        left -= np.where(side, mean, 0.0)
+    return left

@@ -1,0 +1,123 @@
+"""The figures of a result for matplotlib, drawn from the same data as those of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lidp.errors import InvalidArgument
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, ScoreDistributions
+from lidp.report.roc import RocCurve, allowed_region
+from lidp.report.trial_facts import TrialFacts
+from lidp.report.wording import unit
+from lidp.result import AuditResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BLUE, _ORANGE, _RED = "#0072b2", "#e69f00", "#d55e00"
+
+
+class Plots:
+    """The figures of a result. Each method gives a matplotlib figure; calling the object itself gives that of the path."""
+
+    def __init__(self, result: AuditResult) -> None:
+        self._result = result
+
+    def __call__(self) -> Figure:
+        return self.path()
+
+    def path(self) -> Figure:
+        """The bound over trials against the claim."""
+        figure = _figure()
+        axes = figure.subplots()
+        data = BoundPath.of(self._result)
+        axes.step(data.trials, data.epsilons, where="post", color=_BLUE, label="lower bound")
+        axes.axhline(data.claim, linestyle="--", color=_RED, label="claim")
+        axes.set_xlabel(unit(self._result))
+        axes.set_ylabel("ε")
+        axes.set_ylim(bottom=0)
+        axes.set_title(f"{_literal(self._result.target)}: {self._result.verdict}")
+        axes.legend()
+        return figure
+
+    def scores(self) -> Figure:
+        """The scores of inserted and held-out canaries."""
+        figure = _figure()
+        axes = figure.subplots()
+        data = ScoreDistributions.of(self._result.scores)
+        for label, shares, colour in (("inserted", data.inserted, _BLUE), ("held-out", data.held_out, _ORANGE)):
+            axes.stairs(shares, data.edges, fill=True, alpha=0.3, color=colour)
+            axes.stairs(shares, data.edges, color=colour, label=label)
+        axes.set_xlabel("score")
+        axes.set_ylabel("share of the arm")
+        axes.legend()
+        return figure
+
+    def roc(self) -> Figure:
+        """The ROC curve with its band, and what a true claim excludes. An illustration: the verdict rests on the bound."""
+        figure = _figure(5.0, 4.6)
+        axes = figure.subplots()
+        data = RocCurve.of(self._result)
+        x, y = allowed_region(self._result.claim)
+        axes.fill([*x[1:5], 0], [*y[1:5], 1], color=_RED, alpha=0.15, linewidth=0, label="a true claim excludes")
+        axes.fill([*x[4:8], 1], [*y[4:8], 0], color=_RED, alpha=0.15, linewidth=0)
+        if data.reach_inserted is not None:
+            edges = [np.concatenate([a, [1.0], b[::-1], [0.0]]) for a, b in zip(data.upper(), data.lower(), strict=True)]
+            axes.fill(*edges, color=_BLUE, alpha=0.2, linewidth=0, label="band")
+        axes.plot([0, 1], [0, 1], ":", color="grey")
+        axes.plot([0, *data.held_out], [0, *data.inserted], color=_BLUE, label="ROC")
+        axes.set_xlabel("held-out scores at or above the threshold")
+        axes.set_ylabel("inserted scores at or above the threshold")
+        axes.set_aspect("equal")
+        axes.legend(loc="lower right")
+        return figure
+
+    def correlation(self) -> Figure:
+        """The correlation between the canaries of a trial, a panel for each arm.
+
+        Raises:
+            InvalidArgument: if there is none to show: one canary a trial, fewer than three trials, or scores that never vary.
+        """
+        found = CanaryCorrelation.of(self._result.scores)
+        if not found:
+            raise InvalidArgument(
+                "there is no correlation to plot: it takes two canaries a trial, three trials, and scores that vary"
+            )
+        figure = _figure(4.6 * len(found), 4.2)
+        for axes, data in zip(np.atleast_1d(figure.subplots(1, len(found))), found, strict=True):
+            image = axes.imshow(data.matrix, vmin=-1, vmax=1, cmap="RdBu_r")
+            axes.set_title(f"{data.arm} canaries, mean {data.mean:.3f}")
+        figure.colorbar(image, ax=figure.axes)
+        return figure
+
+    def trials(self) -> Figure:
+        """Time and other numbers of the trials, a panel for each.
+
+        Raises:
+            InvalidArgument: if nothing is known of the trials, as for two data sets.
+        """
+        facts = TrialFacts.of(self._result.notes)
+        if not facts.series:
+            raise InvalidArgument("there is nothing to plot: this result has no notes of its trials")
+        figure = _figure(6.0, 2.2 * len(facts.series))
+        for axes, data in zip(np.atleast_1d(figure.subplots(len(facts.series), 1)), facts.series, strict=True):
+            axes.fill_between(data.last, data.low, data.high, step="pre", color=_BLUE, alpha=0.2, linewidth=0)
+            axes.step(data.last, data.mean, where="pre", color=_BLUE, marker="o" if len(data.last) == 1 else None)
+            axes.set_ylabel(_literal(data.name))
+        figure.axes[-1].set_xlabel("trial")
+        return figure
+
+
+def _figure(width: float = 6.0, height: float = 3.5) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InvalidArgument("plotting needs matplotlib; install lidp[plot]") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _literal(text: str) -> str:
+    """Text that matplotlib does not take for mathematics."""
+    return text.replace("$", r"\$")

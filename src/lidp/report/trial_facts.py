@@ -1,0 +1,130 @@
+"""What is known of the trials besides their scores, binned so that a million of them fit into a figure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.result import TrialNote
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BINS = 120
+MOST_SERIES = 8
+MOST_WORDS = 5
+_ARMS = {"scores": "", "inserted": ", inserted run", "held_out": ", held-out run"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """A number of each trial, such as its accuracy, over the trials.
+
+    Bin b covers the trials up to ``last[b]`` from where the bin before ended; ``mean``, ``low`` and ``high`` are those of the
+    trials in it that have the number. ``count`` trials have it, and ``overall`` is their mean.
+    """
+
+    name: str
+    key: str
+    """its name in the JSON"""
+    count: int
+    overall: float
+    last: Ints
+    mean: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, key: str, indices: Sequence[int], values: Sequence[float]) -> Series:
+        number, value = np.asarray(indices, dtype=np.int64), np.asarray(values, dtype=np.float64)
+        bins = min(BINS, len(value))
+        starts = np.linspace(0, len(value), bins + 1).astype(np.int64)[:-1]
+        ends = np.append(starts[1:], len(value))
+        return cls(
+            name=plain_name(key),
+            key=key,
+            count=len(value),
+            overall=float(value.mean()),
+            last=number[ends - 1],
+            mean=np.add.reduceat(value, starts) / (ends - starts),
+            low=np.minimum.reduceat(value, starts),
+            high=np.maximum.reduceat(value, starts),
+        )
+
+
+@dataclass(frozen=True)
+class Words:
+    """Something of the trials that is not a number: its most frequent values, and how often each was seen."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+    others: int
+    """how many trials have a value that is not among these"""
+
+    @classmethod
+    def of(cls, name: str, counts: Mapping[str, int]) -> Words:
+        most = Counter(counts).most_common(MOST_WORDS)
+        return cls(name, tuple(most), sum(counts.values()) - sum(count for _, count in most))
+
+
+@dataclass(frozen=True)
+class TrialFacts:
+    """Time and metadata of the trials: numbers as series, other values as words, and why runs failed."""
+
+    series: tuple[Series, ...]
+    words: tuple[Words, ...]
+    failures: Words
+    left_out: tuple[str, ...]
+    """names of metadata for which there was no room"""
+
+    @classmethod
+    def of(cls, notes: Iterable[TrialNote]) -> TrialFacts:
+        notes = list(notes)
+        numbers: dict[str, tuple[list[int], list[float]]] = {}
+        texts: dict[str, Counter[str]] = {}
+        failures: Counter[str] = Counter()
+        if notes:
+            numbers["seconds"] = ([note.index for note in notes], [note.seconds for note in notes])
+        for note in notes:
+            for name, value in note.metadata.items():
+                if "_unscored" in name:
+                    continue  # told among what was checked
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+                    indices, values = numbers.setdefault(name, ([], []))
+                    indices.append(note.index)
+                    values.append(float(value))
+                else:
+                    texts.setdefault(name, Counter())[_short(value)] += 1
+            for reason in note.failures.values():
+                failures[_short(last_line(reason))] += 1
+        return cls(
+            series=tuple(Series.of(name, *numbers[name]) for name in list(numbers)[:MOST_SERIES]),
+            words=tuple(Words.of(plain_name(name), texts[name]) for name in list(texts)[:MOST_SERIES]),
+            failures=Words.of("why runs failed", failures),
+            left_out=(*list(numbers)[MOST_SERIES:], *list(texts)[MOST_SERIES:]),
+        )
+
+
+def plain_name(key: str) -> str:
+    """A metadata name without the name of its run, which is said in words: ``inserted_accuracy`` is of the inserted run."""
+    for arm, words in _ARMS.items():
+        if key.startswith(f"{arm}_"):
+            return key[len(arm) + 1 :].replace("_", " ") + words
+    return key.replace("_", " ")
+
+
+def last_line(text: str) -> str:
+    """The last line of a traceback: what went wrong."""
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else "no reason was given"
+
+
+def _short(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 200 else f"{text[:199]}…"

@@ -1,0 +1,220 @@
+"""The page: well-formed, escaped, self-contained, small, and with the numbers of the JSON."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from lidp import CoinFlip, LeaveOneOut, Scores, Verdict
+from lidp.errors import InvalidArgument
+from lidp.report.page import render_report
+from lidp.report.texts import LONGEST, clean
+from lidp.result import TrialNote
+from tests.engine import LEAKY
+from tests.engine import run as audit
+from tests.report.results import CASES, case, every_case, pair_result, result_like, scores_like
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """A page taken apart: its elements, its text, and what is said where."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.words, self.said = [], [], [], {}
+        self._place = None
+        self.feed(text)
+        self.close()
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        assert len(given) == len(attributes), f"an attribute twice: {tag} {attributes}"
+        self.tags.append((tag, given))
+        if "data-json" in given:
+            self._place = given["data-json"]
+            self.said.setdefault(self._place, []).append([given.get("value"), ""])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+        self._place = None
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self._place is not None:
+            self.said[self._place][-1][1] += data
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def found_at(plain, place):
+    """What the JSON has at a place; names may have dots in them."""
+    while place:
+        name = max((key for key in plain if place == key or place.startswith(f"{key}.")), key=len)
+        plain, place = plain[name], place[len(name) + 1 :]
+    return plain
+
+
+def check_numbers(result):
+    """Every number and word that says where it is in the JSON is what the JSON has there."""
+    page = Page(render_report(result))
+    plain = json.loads(result.to_json())
+    for place, values in page.said.items():
+        expected = found_at(plain, place)
+        for value, shown in values:
+            if isinstance(expected, (str, bool)):
+                assert shown == str(expected), place
+            else:
+                assert float(value) == expected, place
+                assert float(shown.replace(",", "")) == pytest.approx(expected, rel=1e-3), place
+    return page
+
+
+@pytest.mark.parametrize(("design", "method"), every_case())
+@pytest.mark.parametrize("claim", [0.01, 8.0])
+def test_every_design_and_method(design, method, claim):
+    page = check_numbers(case(design, method, claim=claim))
+    needed = {"verdict", "claim.epsilon", "claim.delta", "bound.epsilon", "bound.failure_probability", "bound.guarantee"}
+    needed |= {"bound.trials", "planned_trials", "models", "seed", "failed_runs", "versions.lidp"}
+    assert needed <= set(page.said)
+
+
+def test_a_pair_names_its_leak():
+    result = pair_result()
+    page = check_numbers(result)
+    assert page.said["leak"][0][1] == result.leak
+    assert "Leak:" in page.text
+    assert "There is no band" in page.text
+    honest = pair_result("laplace", runs=1500)
+    assert honest.verdict is Verdict.NOT_REFUTED
+    assert "Largest difference:" in check_numbers(honest).text
+
+
+def test_an_audit_as_it_comes():
+    result = audit(trials=60)
+    page = check_numbers(result)
+    assert "started from Python, by lidp.audit" in page.text
+    assert page.said["bound.epsilon"][0][0] == repr(result.bound.epsilon)
+
+
+@pytest.mark.parametrize("design", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("trials", [1, 2, 3])
+def test_few_trials(design, trials):
+    check_numbers(result_like(scores_like(design, trials), verdict=Verdict.UNDECIDED))
+
+
+@pytest.mark.parametrize("design", CASES.values(), ids=CASES)
+def test_failed_runs_and_odd_scores(design):
+    page = check_numbers(result_like(scores_like(design, failed=7)))
+    assert "kept as outputs that nobody bets on" in page.text
+    if isinstance(design, CoinFlip):
+        coins = np.random.default_rng(0).integers(0, 2, (30, design.canaries))
+        check_numbers(result_like(Scores(scores=np.zeros(coins.shape), coins=coins, neighbours=design.neighbours)))
+        for huge in (1e300 * coins, 1.6e308 * (2.0 * coins - 1), 1e-310 * coins):
+            page = check_numbers(result_like(Scores(scores=huge, coins=coins, neighbours=design.neighbours)))
+            assert not any("nan" in given.get("d", "") or "inf" in given.get("d", "") for _, given in page.tags)
+
+
+def test_extreme_claims():
+    scores = scores_like(CoinFlip(6), 120)
+    for claim, delta in ((0.0, 0.0), (1e6, 0.0), (1e-9, 0.9)):
+        check_numbers(result_like(scores, claim=claim, delta=delta))
+
+
+def test_coins_that_all_fell_on_one_side():
+    scores = Scores(scores=[[0.5, 1.5]], coins=[[1, 1]])
+    check_numbers(result_like(scores, verdict=Verdict.UNDECIDED))
+
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;{{ 7*7 }}{% raw %}\x00\x1b[31m\u202e\ud800"
+
+
+def test_every_text_of_the_users_is_escaped():
+    notes = (
+        TrialNote(0, 0.1, 1, {"scores": f"Traceback\nRuntimeError: {EVIL}"}, {f"scores_{EVIL}": EVIL}),
+        *(TrialNote(i, 0.1, 1, {}, {f"scores_{EVIL}2": 1.0 * i}) for i in range(1, 48)),
+    )
+    scores = scores_like(CoinFlip(6), failed=1)
+    configuration = dict(audit(trials=2, origin=EVIL).configuration)
+    result = result_like(scores, target=EVIL, notes=notes, facts={EVIL: EVIL, "σ": 2.0}, configuration=configuration)
+    result = replace(result, versions={EVIL: EVIL}, bound=replace(result.bound, assumptions=(EVIL,), method=EVIL))
+    text = render_report(result)
+    text.encode("utf-8")
+    page = Page(text)
+    for tag, attributes in page.tags:
+        assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base"}
+        assert not any(name.startswith("on") for name in attributes)
+    assert "{{ 7*7 }}" in page.text
+    assert page.text.count("<script>alert(1)</script>") >= 8
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\ud800-\udfff]", text)
+
+
+def test_a_leak_is_escaped():
+    assert "<script>" not in render_report(replace(pair_result(), leak="<script>alert(1)</script>", target="<script>"))
+
+
+def test_the_page_loads_nothing():
+    page = Page(render_report(result_like(scores_like(CoinFlip(6)))))
+    for tag, attributes in page.tags:
+        assert tag != "script"
+        for name in ("src", "href", "action", "data", "srcset", "xlink:href"):
+            assert attributes.get(name, "data:,").startswith(("data:,", "#")), (tag, attributes)
+    assert "url(" not in render_report(result_like(scores_like(CoinFlip(6))))
+    policy = next(given["content"] for tag, given in page.tags if given.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_ids_are_unique_and_what_they_name_exists():
+    for result in (result_like(scores_like(LeaveOneOut(4, 3))), pair_result()):
+        page = Page(render_report(result))
+        ids = [given["id"] for _, given in page.tags if "id" in given]
+        assert len(ids) == len(set(ids))
+        for _, given in page.tags:
+            assert set(given.get("aria-labelledby", "").split()) <= set(ids)
+
+
+def test_the_size_does_not_grow_with_the_trials():
+    small = render_report(result_like(scores_like(CoinFlip(64), 500)))
+    large = render_report(result_like(scores_like(CoinFlip(64), 20_000)))
+    assert len(large) < 1.3 * len(small)
+    assert len(large) < 300_000
+
+
+def test_many_names_do_not_fill_the_page():
+    notes = tuple(TrialNote(i, 0.1, 1, {}, {f"scores_{j}": "x" * 500 + str(i) for j in range(200)}) for i in range(48))
+    facts = {f"fact {i}": "y" * 5000 for i in range(1000)}
+    assert len(render_report(result_like(scores_like(CoinFlip(6)), notes=notes, facts=facts))) < 500_000
+
+
+def test_writing(tmp_path):
+    result = audit(LEAKY, trials=20)
+    path = tmp_path / "audit.html"
+    path.write_text("old")
+    assert result.report(path) == path
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(InvalidArgument, match="no such folder"):
+        result.report(tmp_path / "missing" / "a.html")
+    with pytest.raises(InvalidArgument, match="cannot be written"):
+        result.report(tmp_path)
+
+
+def test_the_same_result_gives_the_same_page():
+    result = result_like(scores_like(CoinFlip(6)))
+    assert render_report(result) == render_report(result)
+
+
+def test_clean():
+    assert clean("a\x00b\u202ec") == "a\ufffdb\ufffdc"
+    assert len(clean("x" * 10_000)) == LONGEST + 1

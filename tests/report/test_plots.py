@@ -1,0 +1,53 @@
+"""Figures for matplotlib: each draws its data."""
+
+import io
+
+import numpy as np
+import pytest
+
+from lidp import CoinFlip, LeaveOneOut, Wilson
+from lidp.errors import InvalidArgument
+from lidp.report.figure_data import BoundPath, ScoreDistributions
+from lidp.report.roc import RocCurve
+from tests.report.results import CASES, pair_result, result_like, scores_like
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize("name", ["path", "scores", "roc", "correlation", "trials"])
+@pytest.mark.parametrize("design", [CoinFlip(6), LeaveOneOut(4, 3)])
+def test_every_figure_can_be_saved(name, design):
+    figure = getattr(result_like(scores_like(design), target="a $ b_{").plot, name)()
+    assert figure.axes
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def test_the_object_itself_gives_the_path():
+    result = result_like(scores_like(CoinFlip(6)))
+    for figure in (result.plot(), result.plot.path()):
+        data = BoundPath.of(result)
+        np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), data.epsilons)
+
+
+def test_figures_draw_their_data():
+    result = result_like(scores_like(CoinFlip(6)))
+    roc = RocCurve.of(result)
+    curve = result.plot.roc().axes[0].lines[-1]
+    np.testing.assert_array_equal(curve.get_ydata()[1:], roc.inserted)
+    np.testing.assert_array_equal(curve.get_xdata()[1:], roc.held_out)
+    steps = [patch for patch in result.plot.scores().axes[0].patches if patch.get_label() == "inserted"]
+    np.testing.assert_array_equal(steps[0].get_data().values, ScoreDistributions.of(result.scores).inserted)
+
+
+def test_a_method_without_a_path():
+    assert result_like(scores_like(CASES["leave"]), Wilson()).plot().axes
+
+
+def test_what_is_not_there_is_said():
+    pair = pair_result()
+    assert pair.plot.path().axes[0].get_xlabel() == "runs"
+    assert pair.plot.roc().axes
+    with pytest.raises(InvalidArgument, match="no notes of its trials"):
+        pair.plot.trials()
+    with pytest.raises(InvalidArgument, match="two canaries a trial"):
+        pair.plot.correlation()
