@@ -7,21 +7,24 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lidp
-from lidp import Claim, CoinFlip, Target, Verdict
+from lidp import Claim, CoinFlip, Prepared, Target, Verdict
 from lidp.audits import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
 from lidp.interrupts import Interrupts
 from lidp.store import Store, is_store
+from lidp.target import fingerprint
 from lidp.trials.executors import Processes, Serial
 from lidp.trials.trial import TrialSetup
 from tests import engine
-from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, run, same
+from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
 
 ROOT = Path(__file__).parent.parent
 
@@ -365,3 +368,92 @@ def test_an_error_takes_the_place_of_a_waiting_interrupt(interrupts):
             pass  # not interrupted once more by what is over
         with pytest.raises(KeyboardInterrupt), held.held():
             os.kill(os.getpid(), signal.SIGINT)
+
+
+# what is the auditor's own
+
+
+def edited(factor):
+    """The same function but for a constant."""
+    names: dict = {}
+    exec(f"def mechanism(dataset, rng):\n    '''Noise {factor}.'''\n    return {factor} * rng.standard_normal()", names)  # noqa: S102
+    return names["mechanism"]
+
+
+def test_a_mechanism_that_was_changed_is_another_one():
+    def target(mechanism):
+        return Target(mechanism, Numbers(), closeness)
+
+    def with_default(dataset, rng, noise=1.0):
+        return noise
+
+    def with_another(dataset, rng, noise=2.0):
+        return noise
+
+    with_another.__qualname__ = with_default.__qualname__
+    def closure(scale):
+        return lambda dataset, rng: scale * rng.random()
+
+    assert fingerprint(target(edited(0.1))) == fingerprint(target(edited(0.1)))
+    assert fingerprint(target(edited(0.1))) != fingerprint(target(edited(100.0)))
+    assert fingerprint(target(with_default)) != fingerprint(target(with_another))
+    assert fingerprint(target(closure(1.0))) != fingerprint(target(closure(2.0)))
+    assert fingerprint(target(partial(with_default, noise=3))) != fingerprint(target(partial(with_default, noise=4)))
+
+
+@dataclass(frozen=True)
+class Unplantable:
+    """A data set that cannot take more than one canary."""
+
+    def __len__(self):
+        return 1
+
+    def with_canaries(self, canaries):
+        if len(canaries) > 1:
+            raise ValueError("no room")
+        return []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_canaries_that_cannot_be_planted_end_the_audit(workers):
+    """Were it a failed run, only runs with few canaries in would be left to bet on."""
+    target = Target(leaky, Numbers(), closeness, dataset=Unplantable())
+    with pytest.raises(AuditFailed, match="planting 4 canaries failed: ValueError: no room"):
+        run(target, design=CoinFlip(4), workers=workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_trouble_of_the_auditor_within_a_trial_ends_the_audit(workers):
+    def troubled(dataset, rng):
+        raise AuditFailed("planted nothing")
+
+    with pytest.raises(AuditFailed, match="planted nothing"):
+        run(Target(troubled, Numbers(), closeness), workers=workers)
+
+
+def test_a_score_that_works_for_no_canary_is_no_sign_of_privacy():
+    def blind(output, canary):
+        raise ValueError("which end is up")
+
+    with pytest.raises(AuditFailed, match="no canary could be scored, the first because: ValueError: which end is up"):
+        run(Target(leaky, Numbers(), blind))
+
+
+def test_with_workers_the_preparation_has_a_process_of_its_own():
+    here = os.getpid()
+
+    def prepare(dataset, rng):
+        return Prepared({"other": [float(os.getpid() != here)], "draw": [rng.random()]}, models=3)
+
+    def tell(output, canary, prepared):
+        return float(prepared["other"][0])
+
+    found = [run(Target(leaky, Numbers(), tell, prepare=prepare), workers=workers, trials=2) for workers in (1, 2)]
+    assert [float(result.scores.flips()[0].max()) for result in found] == [0.0, 1.0]
+    assert found[1].preparation_models == 3
+
+    def dies(dataset, rng):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(AuditFailed, match="the process of the preparation died \\(SIGKILL\\)"):
+        run(Target(leaky, Numbers(), closeness, prepare=dies), workers=2)

@@ -13,7 +13,7 @@ from dp_accounting.pld import PLDAccountant
 from jax_privacy import clipped_grad
 
 import lidp
-from lidp.integrations.record_sets import mislabelled
+from lidp.integrations.record_sets import mislabelled_records
 from lidp.integrations.trainers import trainer_target
 
 RATE, STEPS, NOISE, BATCH, ROOM = 0.5, 10, 4.0, 100, 256
@@ -55,7 +55,7 @@ records = x, (x[:, 0] > 0).astype(np.int64)
 accountant = PLDAccountant()
 accountant.compose(dp_event.PoissonSampledDpEvent(RATE, dp_event.GaussianDpEvent(NOISE)), STEPS)
 claim = lidp.Claim(accountant.get_epsilon(1e-5), 1e-5)
-features, labels = mislabelled(records, 256)
+features, labels = mislabelled_records(records, 256)
 for clip in (1.0, 1e6):
     target = trainer_target(
         partial(train, clip=clip), loss, records, (4 * features, labels), name=f"jax, clip norm {clip:g}"

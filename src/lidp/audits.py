@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from lidp.audit_plan import AuditPlan, could_refute
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
+from lidp.global_generators import kept_global_generators
 from lidp.interrupts import Interrupts
 from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
 from lidp.streams import Purpose, stream
-from lidp.target import Prepared, Target, fingerprint
+from lidp.target import Prepared, Target, fingerprint, with_canaries
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
 
@@ -192,13 +194,13 @@ class _Audit:
 
     def run(self, executor: Executor) -> AuditResult:
         """Run what is missing, and say what came of it."""
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, kept_global_generators():
             try:
                 with interrupts.held():
                     self.recall()
                 missing = [index for index in range(self.plan.trials) if index not in self.records]
                 if missing and self.stopped_at is None:
-                    self._run(executor, self._prepare(interrupts), missing, interrupts)
+                    self._run(executor, self._prepare(executor, interrupts), missing, interrupts)
                 return self.result()
             except (Exception, KeyboardInterrupt) as error:
                 if isinstance(error, Exception) and not interrupts.seen:
@@ -221,14 +223,19 @@ class _Audit:
         self.preparation = self.store.preparation()
         self._advance()
 
-    def _prepare(self, interrupts: Interrupts) -> TrialSetup:
+    def _prepare(self, executor: Executor, interrupts: Interrupts) -> TrialSetup:
         target = self.plan.target
         assert target is not None  # noqa: S101  # only plans read from a store have none, and those are not run
         if target.prepare is not None and self.preparation is None:
             try:
-                found = target.prepare(target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
+                work = partial(target.prepare, target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
+                found = executor.prepare(work) if hasattr(executor, "prepare") else work()
+                if interrupts.seen:
+                    raise KeyboardInterrupt  # it may have been taken for a failure of a pilot model
                 prepared = found if isinstance(found, Prepared) else Prepared(found)
                 arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
+            except AuditFailed:
+                raise
             except Exception as error:
                 raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
             with interrupts.held():
@@ -290,6 +297,21 @@ class _Audit:
     def _scores(self, start: int, stop: int) -> Scores:
         return scores_of([self.records[index] for index in range(start, stop)], self.plan.design, self.plan.sequential)
 
+    def _complain_if_blind(self, used: int) -> None:
+        """A score that works for no canary at all is the auditor's mistake, and its silence would look like privacy."""
+        seen, reason = 0, ""
+        for index in range(used):
+            record = self.records[index]
+            for name, array in record.arrays.items():
+                if name == "coins" or name in record.failures:
+                    continue
+                unscored = int(record.metadata.get(f"{name}_unscored", 0))
+                seen += len(array) - unscored
+                reason = reason or str(record.metadata.get(f"{name}_unscored_because", ""))
+            if seen:
+                return
+        raise AuditFailed(f"no canary could be scored, the first because: {reason.strip().splitlines()[-1]}")
+
     def _tell(self) -> None:
         if self.watch is not None:
             self.watch(
@@ -314,6 +336,7 @@ class _Audit:
         if scores.failed.all():
             reason = next(iter(self.records[0].failures.values())).strip().splitlines()[-1]
             raise AuditFailed(f"all {used:,} trials failed, the first with: {reason}")
+        self._complain_if_blind(used)
         if self.live is not None and self.stopped_at is None:
             found = self.live.bound()  # on these very trials: all at once gives the same
         else:
@@ -366,7 +389,7 @@ def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool =
 
 
 def _try_canaries(setup: TrialSetup) -> None:
-    """Draw two canaries, so that a broken distribution fails the audit and not every one of its trials."""
+    """Draw canaries and plant as many as there may be, so that what is broken there fails the audit before its first trial."""
     try:
         found = setup.canaries.draw(np.random.default_rng(0), 2)
         size = len(found)
@@ -374,6 +397,10 @@ def _try_canaries(setup: TrialSetup) -> None:
         raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error
     if size != 2:
         raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
+    try:
+        with_canaries(setup.target.dataset, setup.canaries.draw(np.random.default_rng(0), setup.design.canaries))
+    except Exception as error:
+        raise AuditFailed(f"planting {setup.design.canaries} canaries failed: {type(error).__name__}: {error}") from error
 
 
 def _versions() -> dict[str, str]:

@@ -22,10 +22,18 @@ def seed_global_generators(rng: np.random.Generator) -> None:
 
 @contextmanager
 def kept_global_generators() -> Iterator[None]:
-    """Put the global generators of ``random`` and numpy back afterwards: whoever called must not get numbers that repeat."""
+    """Put the global generators of ``random``, numpy and torch back afterwards.
+
+    Whoever called must not get numbers that repeat: a model that is trained after an audit would have noise that anyone knows.
+    """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    noise = torch.get_rng_state() if torch is not None else None
     try:
         yield
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_rng_state(noise) if noise is not None else torch.seed()  # loaded meanwhile: begin anew

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -104,16 +105,56 @@ def _described(thing: Any) -> Any:
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         return [str(thing.dtype), list(thing.shape), hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
     if is_dataclass(thing) and not isinstance(thing, type):
-        return [type(thing).__qualname__, *(_described(getattr(thing, item.name)) for item in fields(thing))]
+        # What does not count when two are compared does not tell them apart here either.
+        return [
+            type(thing).__qualname__,
+            *(_described(getattr(thing, item.name)) for item in fields(thing) if item.compare),
+        ]
     if isinstance(thing, (list, tuple)):
         return [_described(part) for part in thing]
     if isinstance(thing, functools.partial):
         return ["partial", _described(thing.func), _described(thing.args), _described(sorted(thing.keywords.items()))]
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return repr(thing)
-    code = getattr(thing, "__code__", None)
-    inside = hashlib.sha256(code.co_code).hexdigest() if code is not None else ""
-    return [getattr(thing, "__module__", ""), getattr(thing, "__qualname__", type(thing).__qualname__), inside]
+    name = [getattr(thing, "__module__", ""), getattr(thing, "__qualname__", type(thing).__qualname__)]
+    if isinstance(getattr(thing, "__code__", None), CodeType):
+        return [*name, *_described_function(thing)]
+    if hasattr(thing, "detach") and hasattr(thing, "numpy"):  # a tensor
+        return [*name, _described(thing.detach().cpu().numpy())]
+    if hasattr(thing, "tensors"):  # a data set of tensors
+        return [*name, _described(tuple(thing.tensors))]
+    call = getattr(type(thing), "__call__", None)  # noqa: B004  # its code, not whether it has any
+    return [*name, *(_described_function(call) if isinstance(getattr(call, "__code__", None), CodeType) else [])]
+
+
+def _described_function(function: Any) -> list[Any]:
+    """A function's code, and the plain values and functions that it brings along."""
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    brought = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()), *cells]
+    return [_described_code(function.__code__), [_brought(value) for value in brought]]
+
+
+def _brought(value: Any) -> Any:
+    if isinstance(value, FunctionType):  # by its code alone: functions may bring one another
+        return _described_code(value.__code__)
+    plain = value is None or isinstance(value, (bool, int, float, str, np.ndarray, tuple, functools.partial))
+    return _described(value) if plain else type(value).__qualname__
+
+
+def _described_code(code: CodeType) -> list[Any]:
+    documented = bool(code.co_consts) and isinstance(code.co_consts[0], str) and code.co_name != "<lambda>"
+    constants = [
+        one for one in code.co_consts[documented:] if not isinstance(one, frozenset)
+    ]  # sets are printed in any order
+    described = [_described_code(one) if isinstance(one, CodeType) else repr(one) for one in constants]
+    return [hashlib.sha256(code.co_code).hexdigest(), described, list(code.co_names)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # a name that has no value yet
+        return False
 
 
 def _name_of(thing: Any) -> str:

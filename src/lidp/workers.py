@@ -7,8 +7,12 @@ import ctypes
 import os
 import signal
 import sys
-from typing import Self
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Self
 
+_GRACE_SECONDS = 5.0
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -23,6 +27,31 @@ def leave_interrupts_to_the_parent() -> None:
     """Ctrl-C reaches the whole group of processes; what to do about it is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class Dismissed(BaseException):
+    """A worker is no longer needed. No error: what it was doing is cleaned up on the way out."""
+
+
+def go_when_dismissed() -> None:
+    """Let SIGTERM raise :class:`Dismissed`, so that temporary files and programs do not outlive this process."""
+
+    def go(_number: int, _frame: FrameType | None) -> None:
+        raise Dismissed
+
+    signal.signal(signal.SIGTERM, go)
+
+
+def dismiss(processes: Sequence[Any]) -> None:
+    """End processes: by asking, and after a moment by force."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
 
 
 class use_one_core:  # noqa: N801  # reads as what it does: a call, or a context

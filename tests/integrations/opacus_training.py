@@ -28,6 +28,8 @@ def outliers(count=32, seed=1):
 class Script:
     """``train(records, planting)`` with switches for what may be done wrong."""
 
+    loader: dict = {}  # noqa: RUF012
+
     def __init__(
         self,
         *,
@@ -39,22 +41,22 @@ class Script:
         attach=True,
         epochs=5,
         batch=100,
-        virtual=None,
+        accountant="rdp",
     ):
         self.noise, self.told, self.mode, self.poisson = noise, told, mode, poisson
-        self.clipping, self.attach, self.epochs, self.batch, self.virtual = clipping, attach, epochs, batch, virtual
+        self.clipping, self.attach, self.epochs, self.batch, self.accountant = clipping, attach, epochs, batch, accountant
         self.engine = None
 
     def __call__(self, records, planting):
         model = torch.nn.Linear(FEATURES, CLASSES)
         torch.nn.init.zeros_(model.weight)
         criterion = torch.nn.CrossEntropyLoss()
-        engine = self.engine = PrivacyEngine(accountant="rdp")
+        engine = self.engine = PrivacyEngine(accountant=self.accountant)
         model, optimizer, *rest = engine.make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
             criterion=criterion,
-            data_loader=DataLoader(records, batch_size=self.batch, shuffle=not self.poisson),
+            data_loader=DataLoader(records, batch_size=self.batch, shuffle=not self.poisson, **self.loader),
             noise_multiplier=self.told or self.noise,
             max_grad_norm=1.0,
             grad_sample_mode=self.mode,

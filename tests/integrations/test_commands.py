@@ -1,6 +1,9 @@
 """Programs as trainers: what they are given, what they write, and all that they may do wrong."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +15,7 @@ import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
 from lidp.cli import run as main
 from lidp.integrations.commands import ProgramFailed, command_target, read_losses
+from lidp.target import fingerprint
 
 PROGRAM = f"{sys.executable} {Path(__file__).parent / 'trainer_program.py'} --data {{data}} --out {{out}} --seed {{seed}}"
 X = np.random.default_rng(0).standard_normal((20, 10)) / 10
@@ -94,15 +98,75 @@ def test_nonsense_is_a_failure_that_says_so(nonsense, reason):
     ("command", "message"),
     [
         ("python train.py", "must contain {data} and {out}"),
-        ("python {data} {out} {model}", "must contain {data} and {out}, and may contain {seed}"),
-        ("no-such-program {data} {out}", "there is no program 'no-such-program'"),
+        ("", "the command is empty"),
+        ("no-such-program {data} {out}", "there is no program 'no-such-program'.*is not there"),
+        (f"{Path(__file__).parent / 'trainer_program.py'} {{data}} {{out}}", "is not executable"),
         ("python '{data} {out}", "No closing quotation"),
-        ("python {data {out}", "cannot be read"),
     ],
 )
 def test_commands_that_cannot_be_run(command, message):
     with pytest.raises(InvalidArgument, match=message):
         command_target(command, RECORDS, POOL)
+
+
+def test_other_braces_are_left_alone(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import json, sys, numpy as np\n"
+        "assert json.loads(sys.argv[1]) == {'lr': 0.1, 'format': '{x}'}\n"
+        "np.save(sys.argv[3], np.random.default_rng(int(sys.argv[4])).random(len(np.load(sys.argv[2])['canary_x'])))\n"
+    )
+    options = '\'{"lr": 0.1, "format": "{x}"}\''
+    found = audit(f"{sys.executable} {script} {options} {{data}} {{out}} {{seed}}", trials=2, claim=Claim(9.0))
+    assert found.failed_runs == 0
+
+
+def test_a_program_that_was_changed_is_another_one(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("1")
+    one, again = (
+        fingerprint(command_target(f"{sys.executable} {script} {{data}} {{out}}", RECORDS, POOL)) for _ in range(2)
+    )
+    script.write_text("2")
+    other = fingerprint(command_target(f"{sys.executable} {script} {{data}} {{out}}", RECORDS, POOL, logs="elsewhere"))
+    assert one == again != other
+    script.write_text("1")
+    assert one == fingerprint(
+        command_target(f"{sys.executable} {script} {{data}} {{out}}", RECORDS, POOL, logs="elsewhere")
+    )
+
+
+def test_a_program_that_ignores_its_seed_is_named():
+    with pytest.raises(AuditFailed, match="does not use its seed"):
+        audit(PROGRAM.replace("--seed {seed}", ""), trials=2, pilots=2)
+
+
+def running(word):
+    return [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists() and word.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_no_program_and_no_data_behind(tmp_path, signal_number):
+    (tmp_path / "data").mkdir()
+    script = tmp_path / "slow.sh"
+    script.write_text(f"#!/bin/sh\n{sys.executable} -c 'import time; time.sleep(300)' {tmp_path}\nexit 0\n")
+    np.savez(tmp_path / "x.npz", x=X, y=np.arange(20) % 2)
+    command = [
+        sys.executable, "-m", "lidp", "audit", "--command", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
+        "--epsilon", "1", "--trials", "9", "--workers", "2", "--pilots", "0", "--quiet",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path / "data")}, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(running(f"time.sleep(300)\0{tmp_path}")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal_number)
+    assert process.wait(30) == 130
+    deadline = time.monotonic() + 5
+    while running(str(tmp_path)) and time.monotonic() < deadline:  # those who were killed are still being buried
+        time.sleep(0.1)
+    assert not running(str(script))
+    assert not running(f"time.sleep(300)\0{tmp_path}")
+    assert not list((tmp_path / "data").iterdir())
 
 
 def test_records_must_be_columns():

@@ -13,15 +13,17 @@ from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import lidp  # noqa: E402
-from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
+from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
 from lidp.integrations.opacus import (  # noqa: E402
     ConfigurationWarning,
+    GrownPool,
+    OpacusLoop,
     OpacusPlanting,
-    PaddedPool,
     audit_opacus,
     opacus_target,
 )
-from lidp.integrations.planting import directions  # noqa: E402
+from lidp.integrations.planting import GradientSeeds, directions  # noqa: E402
+from lidp.integrations.torch import MovedScore, PlantedRecords  # noqa: E402
 from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
 from tests.integrations.opacus_training import FEATURES, RECORDS, Script, outliers, some_records  # noqa: E402
 from tests.simulations import assert_covers  # noqa: E402
@@ -37,10 +39,16 @@ SIZE = 2 * FEATURES + 2
 FEW = CoinFlip(32)
 
 
+def planted(seeds=(), records=None, *, seed=0, **options):
+    records = records or some_records()
+    sizes = {"length": len(records), "real": getattr(records, "real", len(records))}
+    return OpacusPlanting(np.array(seeds, np.int64), np.random.default_rng(seed), **sizes, **options)
+
+
 def one_run(script, seeds=(), *, records=None, noiseless=True, **options):
     """How far the parameters of a run move; the same run for every set of canaries."""
     records = records or some_records()
-    planting = OpacusPlanting(np.array(seeds, np.int64), np.random.default_rng(3), records, noiseless=noiseless, **options)
+    planting = planted(seeds, records, seed=3, noiseless=noiseless, **options)
     torch.manual_seed(5)
     return planting.outcome(script(records, planting))
 
@@ -57,7 +65,7 @@ def test_canaries_are_added_to_the_sum_of_clipped_gradients(mode):
 
 def test_a_canary_takes_part_in_as_many_steps_as_its_sampling_rate_says():
     script = Script(epochs=20, batch=50)
-    planting = OpacusPlanting(np.arange(50), np.random.default_rng(0), some_records(), noiseless=True)
+    planting = planted(range(50), noiseless=True)
     taken = []
     sample = planting._sample
     planting._sample = lambda *given: taken.append(len(sample(*given))) or np.empty(0, np.int64)
@@ -69,7 +77,7 @@ def test_a_canary_takes_part_in_as_many_steps_as_its_sampling_rate_says():
 
 def test_with_shuffled_batches_a_canary_takes_part_once_an_epoch():
     script = Script(epochs=6, batch=50, poisson=False)
-    planting = OpacusPlanting(np.arange(20), np.random.default_rng(0), some_records(), noiseless=True)
+    planting = planted(range(20), noiseless=True)
     taken = []
     sample = planting._sample
     planting._sample = lambda *given: taken.append(sample(*given)) or np.empty(0, np.int64)
@@ -122,7 +130,7 @@ def test_the_claim_is_what_the_accountant_says():
     assert made.target.facts["steps"] == 10
     result = audit_opacus(script, some_records(), delta=1e-5, trials=3, design=CoinFlip(4))
     assert result.claim == found.claim(1e-5)
-    assert result.models == 3 + 4
+    assert result.models == 3 + 4 + 1
 
 
 @pytest.mark.parametrize(
@@ -155,22 +163,49 @@ def test_an_accountant_that_is_told_other_numbers_is_named():
     assert {"noise overstated", "sampling rate understated", "steps not counted"} <= names
 
 
-def test_scripts_that_cannot_be_audited():
-    with pytest.raises(InvalidArgument, match="did not call planting.attach"):
-        opacus_target(Script(attach=False), some_records())
+def test_noise_that_changes_on_the_way_is_not_overstated():
+    class Rising(Script):
+        def __call__(self, records, planting):
+            attach = planting.attach
 
+            def and_let_it_rise(engine, optimizer, loader):
+                attach(engine, optimizer, loader)
+                step = optimizer.step
+
+                def louder():
+                    step()
+                    optimizer.noise_multiplier *= 1.1
+
+                optimizer.step = louder
+
+            planting.attach = and_let_it_rise
+            return super().__call__(records, planting)
+
+    found = opacus_target(Rising(), some_records()).settings
+    assert len(found.noises) == 10
+    assert not [check for check in found.checks() if check.name == "noise overstated"]
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "prv", "gdp"])
+def test_every_accountant_and_scripts_that_ask_it_on_the_way(accountant):
+    class Asking(Script):
+        def __call__(self, records, planting):
+            model = super().__call__(records, planting)
+            self.epsilon = self.engine.get_epsilon(1e-5)  # also in pilot runs, which have no noise
+            return model
+
+    script = Asking(accountant=accountant)
+    result = audit_opacus(script, some_records(), delta=1e-5, trials=2, design=CoinFlip(2))
+    assert result.claim.epsilon == pytest.approx(script.epsilon)
+
+
+def test_scripts_that_cannot_be_audited():
     def other_records(records, planting):
         return Script()(some_records(100), planting)
-
-    with pytest.raises(InvalidArgument, match="the loader has 100 records, train was given 200"):
-        opacus_target(other_records, some_records())
 
     def plain_optimizer(records, planting):
         model = torch.nn.Linear(2, 2)
         planting.attach(PrivacyEngine(), torch.optim.SGD(model.parameters(), lr=1.0), DataLoader(records))
-
-    with pytest.raises(InvalidArgument, match="the optimizer that make_private returned, got SGD"):
-        opacus_target(plain_optimizer, some_records())
 
     def per_layer(records, planting):
         model = torch.nn.Linear(FEATURES, 2)
@@ -181,36 +216,69 @@ def test_scripts_that_cannot_be_audited():
         )  # fmt: skip
         planting.attach(engine, optimizer, loader)
 
-    with pytest.raises(InvalidArgument, match="DPPerLayerOptimizer is not supported"):
-        opacus_target(per_layer, some_records())
-
-    def never_steps(records, planting):
-        script = Script(epochs=0)
-        return script(records, planting)
-
-    with pytest.raises(AuditFailed, match="counted no step"):
-        audit_opacus(never_steps, some_records(), delta=1e-5)
+    told = {
+        Script(attach=False): "did not call planting.attach",
+        other_records: "the loader has 100 records, train was given 200",
+        plain_optimizer: "the optimizer that make_private returned, got SGD",
+        per_layer: "DPPerLayerOptimizer is not supported",
+        Script(epochs=0): "planted nothing",
+    }
+    for script, message in told.items():
+        with pytest.raises(AuditFailed, match=message):
+            opacus_target(script, some_records())
+    with pytest.raises(AuditFailed, match="need Poisson sampling"):
+        opacus_target(Script(poisson=False), some_records(), canaries=outliers())
     with pytest.raises(InvalidArgument, match="white-box scores are for gradient canaries"):
         opacus_target(Script(), some_records(), canaries=outliers(), white_box=True)
+    with pytest.raises(InvalidArgument, match="wrap arrays in a TensorDataset"):
+        opacus_target(Script(), some_records().tensors)
+    with pytest.raises(InvalidArgument, match="give delta"):
+        audit_opacus(Script(), some_records())
+
+
+def test_a_number_of_steps_that_varies_ends_the_audit_unless_the_claim_covers_it():
+    """The accountant of the rehearsal would speak of one run only."""
+
+    class Moody(Script):
+        def __call__(self, records, planting):
+            self.epochs = 1 + int(torch.randint(0, 3, ()))
+            return super().__call__(records, planting)
+
+    with pytest.raises(AuditFailed, match="differs from run to run"):
+        audit_opacus(Moody(), some_records(), delta=1e-5, trials=20, design=CoinFlip(2))
+    covered = audit_opacus(Moody(), some_records(), claim=Claim(5.0, 1e-5), trials=4, design=CoinFlip(2))
+    assert covered.failed_runs == 0
 
 
 # canaries that are records
 
 
 def test_the_size_of_the_data_does_not_tell_who_is_in():
-    pool = PaddedPool(some_records(), outliers(), room=8)
-    found = []
+    pool = GrownPool(some_records(), outliers())
+    found, lengths = [], []
     for inserted in ([], [1, 2, 3], range(8)):
         data = pool.with_canaries(inserted)
-        planting = OpacusPlanting(np.empty(0, np.int64), np.random.default_rng(0), data, noiseless=True)
-        Script(batch=52)(data, planting)
-        found.append(planting.found())
+        planting = planted((), data, required=False)
+
+        def train(records, planting):
+            script = Script(batch=52)
+            attach = planting.attach
+
+            def and_measure(engine, optimizer, loader):
+                attach(engine, optimizer, loader)
+                with BatchMemoryManager(data_loader=loader, max_physical_batch_size=7, optimizer=optimizer) as parts:
+                    lengths.append((len(records), len(loader), len(parts), len(loader.dataset)))
+
+            planting.attach = and_measure
+            return script(records, planting)
+
+        train(data, planting)
+        found.append(planting.settings())
     assert found[0] == found[1] == found[2]
-    with pytest.raises(InvalidArgument, match="9 canaries are to be planted, there is room for 8"):
-        pool.with_canaries(range(9))
+    assert len(set(lengths)) == 1
 
 
-def test_those_who_are_in_are_sampled_and_empty_places_are_not():
+def test_those_who_are_in_are_sampled_like_everybody_else():
     seen = []
 
     class Watched(TensorDataset):
@@ -219,12 +287,31 @@ def test_those_who_are_in_are_sampled_and_empty_places_are_not():
             return super().__getitem__(place)
 
     pool = Watched(*outliers().tensors)
-    data = PaddedPool(some_records(), pool, room=8).with_canaries([5, 6])
-    planting = OpacusPlanting(np.empty(0, np.int64), np.random.default_rng(0), data)
-    Script(epochs=10)(data, planting)
+    data = GrownPool(some_records(), pool).with_canaries([5, 6])
+    Script(epochs=60)(data, planted((), data, required=False))
     assert set(seen) == {5, 6}
-    with pytest.raises(InvalidArgument, match="an empty place of the data set was read"):
-        data[202]
+    for canary in (5, 6):  # 120 steps at a rate of a half
+        assert abs(seen.count(canary) - 60) < 4 * np.sqrt(30)
+
+
+def test_a_loader_with_workers_of_its_own():
+    class Busy(Script):
+        loader = {"num_workers": 1}  # noqa: RUF012
+
+    found = audit_opacus(
+        Busy(epochs=1), some_records(), delta=1e-5, trials=2, design=CoinFlip(4), canaries=outliers(), pilots=1
+    )
+    assert found.failed_runs == 0
+
+
+@pytest.mark.parametrize("design", [CoinFlip(1), CoinFlip(4), LeaveOneOut(1, 1)], ids=str)
+def test_a_loop_that_plants_nothing_is_not_taken_for_one_that_fails(design):
+    """Failing only if a canary is in would tell the coins, and refute a trainer that does nothing wrong."""
+    with pytest.raises(AuditFailed, match="did not call planting.attach"):
+        lidp.audit(
+            Target(OpacusLoop(Script(attach=False)), GradientSeeds(), MovedScore(), PlantedRecords(some_records())),
+            claim=Claim(0.5, 1e-5), trials=40, design=design,
+        )  # fmt: skip
 
 
 # whole audits

@@ -1,5 +1,6 @@
 """Loops in PyTorch: canaries planted by hand, false alarms at a tight null, power, and loops that forget something."""
 
+import random
 from functools import partial
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import lidp  # noqa: E402
-from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
+from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
 from lidp.integrations.planting import GradientSeeds, Planting, directions  # noqa: E402
-from lidp.integrations.torch import cross_entropy, torch_target  # noqa: E402
+from lidp.integrations.record_sets import PooledRecords, record  # noqa: E402
+from lidp.integrations.torch import Loop, MovedScore, PlantedRecords, cross_entropy, torch_target  # noqa: E402
 from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
 from tests.simulations import assert_covers  # noqa: E402
 
@@ -95,8 +97,8 @@ def test_loops_that_forget_something():
         planting.watch([])
 
     told = {
-        nothing: "did not say what it trains",
-        no_watch: "call watch\\(parameters\\) before",
+        nothing: "planted nothing",
+        no_watch: "call planting.watch\\(parameters\\) before",
         twice: "watches its parameters already",
         empty: "no parameters to watch",
     }
@@ -105,6 +107,11 @@ def test_loops_that_forget_something():
             lidp.audit(torch_target(loop, RECORDS), claim=Claim(1.0), trials=2)
     with pytest.raises(AuditFailed, match="the sums have 4 numbers, the watched parameters 3"):
         lidp.audit(torch_target(other_sums, RECORDS), claim=Claim(1.0), trials=2)
+    for loop in (nothing, other_sums):  # whoever is in: failing must not tell the coins
+        bare = Target(Loop(loop), GradientSeeds(), MovedScore(), PlantedRecords(RECORDS))
+        for design in (CoinFlip(1), LeaveOneOut(1, 1)):
+            with pytest.raises(AuditFailed):
+                lidp.audit(bare, claim=Claim(0.5), trials=30, design=design)
     silent = torch_target(partial(one_step, tell=False), RECORDS, white_box=True)
     with pytest.raises(AuditFailed, match="did not tell what their steps released"):
         lidp.audit(silent, claim=Claim(1.0), trials=2)
@@ -137,3 +144,52 @@ def test_losses_are_computed_without_the_randomness_of_training():
     assert model.training
     assert cross_entropy(model, record) == cross_entropy(model, record)
     assert model.training
+
+
+def test_sums_may_come_one_by_one():
+    planting = Planting(np.array([3]), np.random.default_rng(0))
+    total = torch.zeros(6)
+    planting.watch([torch.zeros(6)])
+    planting.add((one for one in [total]), clip_norm=2.0, rate=1.0)
+    np.testing.assert_allclose(total.numpy(), 2 * directions([3], 6)[0], atol=1e-6)
+
+
+def test_tensors_are_columns_too():
+    x, y = torch.arange(12.0).reshape(6, 2), torch.arange(6)
+    data = PooledRecords((x, y), (x[:3] + 100, y[:3]))
+    features, labels = data.with_canaries([2, 0])
+    assert features.shape == (8, 2)
+    assert labels.tolist() == [0, 1, 2, 3, 4, 5, 2, 0]
+    assert record(data.pool, 1)[1] == 1
+
+
+def test_a_loop_with_noise_from_a_fixed_seed_is_named():
+    def fixed(records, planting):
+        torch.manual_seed(0)
+        return one_step(records, planting)
+
+    with pytest.raises(AuditFailed, match="does not use its seed"):
+        lidp.audit(torch_target(fixed, RECORDS), claim=Claim(1.0), trials=2)
+
+
+def test_an_audit_leaves_generators_and_threads_as_they_were():
+    """A model that is trained after an audit must not have noise that follows from the audit's seed."""
+    threads = torch.get_num_threads()
+
+    def seeded(start):
+        torch.manual_seed(start)
+        random.seed(start)
+        np.random.seed(start)  # noqa: NPY002
+
+    def drawn():
+        return torch.rand(1).item(), random.random(), np.random.random()  # noqa: NPY002, S311
+
+    found = []
+    for start in (1, 2):
+        seeded(start)
+        lidp.audit(torch_target(one_step, RECORDS, pilots=2), claim=Claim(5.0, 1e-5), trials=2, design=CoinFlip(2))
+        found.append(drawn())
+        seeded(start)
+        assert found[-1] == drawn()
+    assert found[0] != found[1]
+    assert torch.get_num_threads() == threads

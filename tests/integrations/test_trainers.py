@@ -5,7 +5,7 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, ReplaceOne, Verdict
-from lidp.integrations.record_sets import CanaryPool, PooledRecords, mislabelled
+from lidp.integrations.record_sets import CanaryPool, PooledRecords, mislabelled_records
 from lidp.integrations.trainers import trainer_target
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from tests.simulations import assert_covers
@@ -66,7 +66,7 @@ def test_columns_go_to_the_trainer_as_columns():
         seen.append(records)
         return 0.0
 
-    pool = mislabelled((x, y), 5)
+    pool = mislabelled_records((x, y), 5)
     target = trainer_target(train, lambda model, record: float(record[1]), (x, y), pool, pilots=1)
     lidp.audit(target, claim=Claim(1.0), trials=3, design=CoinFlip(3))
     assert seen[0][0].shape == (6, 2)  # a pilot run has no canaries
@@ -78,14 +78,14 @@ def test_columns_go_to_the_trainer_as_columns():
 
 def test_mislabelled_records_have_labels_of_others():
     x, y = np.arange(20.0).reshape(10, 2), np.array(list("abcabcabca"))
-    features, labels = mislabelled((x, y), 200, seed=3)
+    features, labels = mislabelled_records((x, y), 200, seed=3)
     right = {tuple(row): label for row, label in zip(x, y, strict=True)}
     assert all(right[tuple(row)] != label for row, label in zip(features, labels, strict=True))
     assert set(labels) == set("abc")
     with pytest.raises(InvalidArgument, match="at least 2 different labels"):
-        mislabelled((x, np.zeros(10)))
+        mislabelled_records((x, np.zeros(10)))
     with pytest.raises(InvalidArgument, match="two arrays"):
-        mislabelled(x)
+        mislabelled_records(x)
 
 
 def test_a_trainer_that_writes_into_its_records_changes_nobody_elses():
@@ -96,7 +96,7 @@ def test_a_trainer_that_writes_into_its_records_changes_nobody_elses():
 
     for make in (np.asarray, lambda rows: [row.copy() for row in rows]):
         records, pool = make(RECORDS.copy()), make(POOL.copy())
-        lidp.audit(trainer_target(vandal, loss, records, pool), claim=Claim(1.0), trials=2, design=CoinFlip(4))
+        lidp.audit(trainer_target(vandal, loss, records, pool, pilots=0), claim=Claim(1.0), trials=2, design=CoinFlip(4))
         np.testing.assert_array_equal(np.array(records), RECORDS)
         np.testing.assert_array_equal(np.array(pool), POOL)
 

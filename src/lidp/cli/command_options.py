@@ -36,8 +36,10 @@ def as_text(command: str, store: Path | None, time_limit: float | None, options:
             raise InvalidArgument(f"--{name} is for the target dpsgd, not for --command")
     if "data" not in given:
         raise InvalidArgument("--command needs --data: an .npz file with x and y, which canaries are added to")
+    # In full, so that the audit can be resumed from anywhere.
+    given |= {"data": Path(str(given["data"])).resolve(), "folder": Path.cwd()}
     given |= {"time_limit": time_limit} if time_limit is not None else {}
-    given |= {"logs": store.with_name(f"{store.name}.logs")} if store is not None else {}
+    given |= {"logs": store.resolve().with_name(f"{store.name}.logs")} if store is not None else {}
     return f"{NAME}?{urlencode({'command': command, **given})}"
 
 
@@ -48,7 +50,7 @@ def command_target_of(text: str, _claim: Claim) -> Target:
     from lidp.integrations.commands import command_target
     from lidp.streams import Purpose, stream
 
-    given = dict(parse_qsl(text.partition("?")[2]))
+    given = dict(parse_qsl(text.partition("?")[2], keep_blank_values=True))
     canary = given.get("canary", CANARIES[0])
     if canary not in CANARIES:
         raise InvalidArgument(f"--canary must be {' or '.join(CANARIES)} for --command, got {canary!r}")
@@ -65,4 +67,5 @@ def command_target_of(text: str, _claim: Claim) -> Target:
         pilots=int(given.get("pilots", 8)),
         time_limit=float(given["time_limit"]) if "time_limit" in given else None,
         logs=given.get("logs"),
+        folder=given["folder"],
     )

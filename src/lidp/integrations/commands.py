@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shlex
 import shutil
 import signal
-import string
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from lidp.workers import die_with_the_parent
 
 Floats = NDArray[np.float64]
 
-PLACES = ("data", "out", "seed")
-"""What a command is given: the file to read, the file to write, the seed."""
+_LARGE = 2**20  # a script is smaller than this, an interpreter is not
 _KEPT_LINES = 3  # of a log, in the reason of a failure
 
 
@@ -53,26 +52,36 @@ class Program:
 
     command: str
     pool: tuple[NDArray[Any], ...] = field(repr=False)
-    time_limit: float | None = None
-    logs: str | None = None
+    time_limit: float | None = field(default=None, compare=False)
+    logs: str | None = field(default=None, compare=False)
+    folder: str | None = field(default=None, compare=False)
+    """where it runs; where lidp does, if left out"""
+    files: tuple[str, ...] = field(default=(), init=False, repr=False)
+    """digests of the files that the command names: a program that was changed is another one"""
 
     def __post_init__(self) -> None:
-        try:
-            fields = {name for _, name, _, _ in string.Formatter().parse(self.command) if name is not None}
-        except ValueError as error:
-            raise InvalidArgument(f"the command {self.command!r} cannot be read: {error}; write {{{{ for a brace") from None
-        if not {"data", "out"} <= fields or fields - set(PLACES):
+        words = self._words()
+        missing = [place for place in ("{data}", "{out}") if place not in self.command]
+        if missing:
             raise InvalidArgument(
                 f"the command must contain {{data}} and {{out}}, and may contain {{seed}}, got {self.command!r}"
             )
+        program = Path(self.folder or ".", words[0])
+        if shutil.which(words[0]) is None and shutil.which(str(program)) is None:
+            hint = "is not executable; chmod +x it, or run it by its interpreter" if program.is_file() else "is not there"
+            raise InvalidArgument(f"there is no program {words[0]!r} to run: it {hint}")
+        if self.time_limit is not None:
+            checks.positive(time_limit=self.time_limit)
+        object.__setattr__(self, "files", tuple(_digests(words, Path(self.folder or "."))))
+
+    def _words(self) -> list[str]:
         try:
             words = shlex.split(self.command)
         except ValueError as error:
             raise InvalidArgument(f"the command {self.command!r} cannot be read: {error}") from None
-        if shutil.which(words[0]) is None:
-            raise InvalidArgument(f"there is no program {words[0]!r} to run")
-        if self.time_limit is not None:
-            checks.positive(time_limit=self.time_limit)
+        if not words:
+            raise InvalidArgument("the command is empty; it must run a program that contains {data} and {out}")
+        return words
 
     def __call__(self, records: tuple[NDArray[Any], ...], rng: np.random.Generator) -> Floats:
         """The losses of all records of the pool."""
@@ -80,8 +89,9 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
             data, out, log = Path(folder, "data.npz"), Path(folder, "out"), Path(folder, "log.txt")
             np.savez(data, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
-            places = {"data": str(data), "out": str(out), "seed": str(seed)}
-            words = [word.format(**places) for word in shlex.split(self.command)]
+            words = self._words()
+            for place, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):  # other braces are the program's own
+                words = [word.replace(place, str(value)) for word in words]
             try:
                 self._run(words, log)
                 return read_losses(out, count(self.pool))
@@ -89,24 +99,27 @@ class Program:
                 raise ProgramFailed(f"{failure}{self._keep(log, seed)}") from None
 
     def _run(self, words: Sequence[str], log: Path) -> None:
+        process = None
         with log.open("wb") as told:
             try:
-                process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=told,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    preexec_fn=die_with_the_parent,
-                )
+                with _held_signals():  # one that came before the process has a name would leave it behind
+                    process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
+                        words,
+                        stdin=subprocess.DEVNULL,
+                        stdout=told,
+                        stderr=subprocess.STDOUT,
+                        cwd=self.folder,
+                        start_new_session=True,
+                        preexec_fn=_begin,
+                    )
+                code = process.wait(self.time_limit)
             except OSError as error:
                 raise ProgramFailed(f"{words[0]} could not be run: {error.strerror}") from None
-            try:
-                code = process.wait(self.time_limit)
             except subprocess.TimeoutExpired:
                 raise ProgramFailed(f"passed the time limit of {self.time_limit:g} s") from None
             finally:
-                _end(process)
+                if process is not None:
+                    _end(process)
         if code:
             raise ProgramFailed(f"exit code {code}" if code > 0 else f"ended by signal {-code}")
 
@@ -121,6 +134,32 @@ class Program:
             place.write_text(told, encoding="utf-8")
             kept = f"; all of its log is in {place}"
         return (f"; it printed: {last[:500]}" if last else "") + kept
+
+
+_ENDING = {signal.SIGINT, signal.SIGTERM}
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[None]:
+    """Let signals that end us wait for the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin() -> None:
+    """What the new process does before it becomes the program."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    die_with_the_parent()
+
+
+def _digests(words: Sequence[str], folder: Path) -> Iterator[str]:
+    for word in words:
+        place = folder / word
+        if place.is_file() and place.stat().st_size < _LARGE:
+            yield hashlib.sha256(place.read_bytes()).hexdigest()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -166,6 +205,10 @@ def _loss_of(losses: Floats, number: int) -> float:
     return float(losses[number])
 
 
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
 def command_target(
     command: str,
     records: tuple[NDArray[Any], NDArray[Any]],
@@ -174,6 +217,7 @@ def command_target(
     pilots: int = 8,
     time_limit: float | None = None,
     logs: str | Path | None = None,
+    folder: str | Path | None = None,
 ) -> Target:
     """A target from a command line: see :class:`Program`.
 
@@ -183,9 +227,10 @@ def command_target(
         pilots: runs before the audit, without canaries, to learn how hard each record of the pool is; 0 for none.
         time_limit: seconds a run may take.
         logs: a folder for what failed runs printed.
+        folder: where the command runs.
     """
     for which, columns in (("records", records), ("canaries", canaries)):
         if not are_columns(columns) or len(columns) != 2:
             raise InvalidArgument(f"{which} must be a tuple of two arrays: features and labels")
-    program = Program(command, canaries, time_limit, None if logs is None else str(logs))
+    program = Program(command, canaries, time_limit, _text(logs), _text(folder))
     return pool_target(program, _loss_of, PooledRecords(records, canaries), pilots=pilots, name=command)

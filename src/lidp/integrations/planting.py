@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.errors import AuditFailed, InvalidArgument
+from lidp.errors import AuditFailed
 from lidp.training.gradients import RandomGradients
 
 if TYPE_CHECKING:
@@ -50,9 +50,19 @@ class Planting:
     noise is added, and for white-box scores tell what was :meth:`released` after it.
     """
 
-    def __init__(self, seeds: Ints, rng: np.random.Generator, *, white_box: bool = False, noiseless: bool = False) -> None:
+    def __init__(
+        self,
+        seeds: Ints,
+        rng: np.random.Generator,
+        *,
+        white_box: bool = False,
+        noiseless: bool = False,
+        required: bool = True,
+    ) -> None:
+        """If ``required``, a run that never adds canaries ends the audit, whether or not it had any to add."""
         self.seeds = seeds
         self.white_box = white_box
+        self.required = required
         self.noiseless = noiseless
         """whether this is a pilot run that needs no noise; loops may ignore it"""
         self.steps = 0
@@ -77,21 +87,28 @@ class Planting:
     def watch(self, parameters: Iterable[torch.Tensor]) -> None:
         """Remember parameters as they are before training."""
         if self._parameters:
-            raise InvalidArgument("this run watches its parameters already; each run gets a planting of its own")
+            raise AuditFailed("this run watches its parameters already; each run gets a planting of its own")
         self._parameters = list(parameters)
         if not self._parameters:
-            raise InvalidArgument("there are no parameters to watch; pass model.parameters()")
+            raise AuditFailed("there are no parameters to watch; pass model.parameters()")
         self._start = _flat(self._parameters)
         if len(self.seeds) * self.size <= _KEPT_NUMBERS:
             self._kept = directions(self.seeds, self.size)
 
-    def add(self, sums: Sequence[torch.Tensor], *, clip_norm: float, rate: float, once_in: int | None = None) -> None:
+    def add(self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, once_in: int | None = None) -> None:
         """Add the canaries that are sampled in this step, each of length ``clip_norm``, to sums of clipped gradients, in place.
 
         Each is sampled with probability ``rate``; or, if batches are a shuffled data set cut up, ``once_in`` so many steps.
+
+        Raises:
+            AuditFailed: if they cannot be added; in every run alike, so that failing tells nothing of the coins.
         """
+        sums = list(sums)
         if not self._parameters:
-            raise InvalidArgument("call watch(parameters) before the first step")
+            raise AuditFailed("call planting.watch(parameters) before the first step")
+        numbers = sum(tensor.numel() for tensor in sums)
+        if numbers != self.size:
+            raise AuditFailed(f"the sums have {numbers:,} numbers, the watched parameters {self.size:,}")
         sampled = self._sample(rate, once_in)
         self.steps += 1
         if not len(sampled):
@@ -109,10 +126,6 @@ class Planting:
     def _spread(self, gradient: Singles, sums: Sequence[torch.Tensor]) -> None:
         import torch
 
-        if sum(tensor.numel() for tensor in sums) != self.size:
-            raise InvalidArgument(
-                f"the sums have {sum(tensor.numel() for tensor in sums):,} numbers, the watched parameters {self.size:,}"
-            )
         whole, place = torch.from_numpy(gradient), 0
         with torch.no_grad():
             for tensor in sums:
@@ -136,11 +149,11 @@ class Planting:
         """What the run gives to scores.
 
         Raises:
-            InvalidArgument: if canaries cannot have been planted.
+            AuditFailed: if canaries cannot have been planted.
         """
-        if len(self.seeds) and not (self.watches and self.steps):
-            raise InvalidArgument(
-                "the training loop planted no canary: call planting.attach(engine, optimizer, loader) with Opacus, or "
+        if self.required and not (self.watches and self.steps):
+            raise AuditFailed(
+                "the training loop planted nothing: call planting.attach(engine, optimizer, loader) with Opacus, or "
                 "planting.watch(parameters) and at every step planting.add(sums, ...)"
             )
         moved = _flat(self._parameters) - self._start if self.watches else self._start

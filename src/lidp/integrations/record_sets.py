@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +18,17 @@ Ints = NDArray[np.int64]
 
 
 def are_columns(records: Any) -> bool:
-    """Whether records are a tuple of arrays of one length: features and labels, say."""
-    return isinstance(records, tuple) and bool(records) and all(isinstance(column, np.ndarray) for column in records)
+    """Whether records are a tuple of arrays or tensors of one length: features and labels, say."""
+    return isinstance(records, tuple) and bool(records) and all(_is_array(column) for column in records)
+
+
+def _is_array(thing: Any) -> bool:
+    return isinstance(thing, np.ndarray) or _is_tensor(thing)
+
+
+def _is_tensor(thing: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.Tensor)
 
 
 def count(records: Any) -> int:
@@ -39,8 +49,8 @@ def record(records: Any, number: int) -> Any:
 def pick(records: Any, numbers: Ints) -> Any:
     """Some of them, copied, so that whoever gets them may write into them."""
     if are_columns(records):
-        return tuple(column[numbers] for column in records)
-    if isinstance(records, np.ndarray):
+        return tuple(pick(column, numbers) for column in records)
+    if _is_array(records):
         return records[numbers]
     if isinstance(records, (list, tuple)):
         return [copy.deepcopy(records[number]) for number in numbers]
@@ -52,9 +62,11 @@ def pick(records: Any, numbers: Ints) -> Any:
 def joined(records: Any, more: Any) -> Any:
     """All of both, in this order, in one collection of the same make."""
     if are_columns(records):
-        return tuple(np.concatenate([one, other]) for one, other in zip(records, more, strict=True))
+        return tuple(joined(one, other) for one, other in zip(records, more, strict=True))
     if isinstance(records, np.ndarray):
         return np.concatenate([records, more])
+    if _is_tensor(records):
+        return sys.modules["torch"].cat([records, more])
     if isinstance(records, (list, tuple)):
         return [*copy.deepcopy(list(records)), *more]
     from torch.utils.data import ConcatDataset
@@ -104,13 +116,13 @@ class PooledRecords:
         return joined(self.records, pick(self.pool, np.asarray(canaries, dtype=np.int64)))
 
 
-def mislabelled(records: Any, size: int = 256, *, seed: int = 0) -> tuple[NDArray[Any], ...]:
+def mislabelled_records(records: Any, size: int = 256, *, seed: int = 0) -> tuple[NDArray[Any], ...]:
     """A pool of canaries from columns (features, labels): records of the data under a label that is another's.
 
     The data have hardly anything like them, so that a model shows best whether it has seen one.
     """
     if not are_columns(records) or len(records) != 2:
-        raise InvalidArgument("mislabelled takes a tuple of two arrays: features and labels")
+        raise InvalidArgument("mislabelled_records takes a tuple of two arrays: features and labels")
     features, labels = records
     classes = np.unique(labels)
     if len(classes) < 2:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import seed_global_generators
 from lidp.integrations.planting import GradientSeeds, Planting, Trained, directions
 from lidp.integrations.record_sets import PooledRecords
-from lidp.integrations.trainers import Loss, RecordLoss, pool_target
+from lidp.integrations.trainers import SAME_RUNS, Loss, RecordLoss, pool_target
 from lidp.target import Output, Prepared, Target
 
 Floats = NDArray[np.float64]
@@ -52,21 +52,28 @@ class Loop:
     threads: int = 1
 
     def __call__(self, data: Any, rng: np.random.Generator) -> Output:
-        import torch
-
-        torch.set_num_threads(self.threads)
         # What PyTorch's own generators start from, and which canaries are sampled, have streams of their own.
         start, own = rng.spawn(2)
-        torch.manual_seed(int(start.integers(2**63)))
-        gradients = isinstance(data, PlantedRecords)
-        records = data.records if gradients else data
-        planting = self.planting(records, data.seeds if gradients else np.empty(0, np.int64), own)
-        trained = planting.outcome(self.train(records, planting))
+        trained = self.run(data, self.planting(data, own), start)
         return Output(trained, {"steps": trained.steps} if trained.steps else {})
 
-    def planting(self, _records: Any, seeds: NDArray[np.int64], rng: np.random.Generator) -> Planting:
+    def run(self, data: Any, planting: Planting, start: np.random.Generator) -> Trained:
+        """Train once."""
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        torch.manual_seed(int(start.integers(2**63)))
+        try:
+            return planting.outcome(self.train(data.records if isinstance(data, PlantedRecords) else data, planting))
+        finally:
+            torch.set_num_threads(threads)
+
+    def planting(self, data: Any, rng: np.random.Generator) -> Planting:
         """What a run is given beside its records."""
-        return Planting(seeds, rng, white_box=self.white_box, noiseless=self.noiseless)
+        gradients = isinstance(data, PlantedRecords)
+        seeds = data.seeds if gradients else np.empty(0, np.int64)
+        return Planting(seeds, rng, white_box=self.white_box, noiseless=self.noiseless, required=gradients)
 
 
 @dataclass(frozen=True)
@@ -92,14 +99,10 @@ class StepsScore:
     def many(self, output: Trained, canaries: NDArray[np.int64], prepared: Arrays) -> Floats:
         """The scores of some canaries."""
         if output.released is None:
-            raise InvalidArgument(
-                "the training loop did not tell what its steps released; call planting.released(sums, ...)"
-            )
+            raise AuditFailed("the training loop did not tell what its steps released; call planting.released(sums, ...)")
         centre = prepared["centre"]
         if centre.shape != output.released.shape:
-            raise InvalidArgument(
-                f"a run had {len(output.released)} steps, pilot runs had {len(centre)}; let all have as many"
-            )
+            raise AuditFailed(f"a run had {len(output.released)} steps, pilot runs had {len(centre)}; let all have as many")
         along = _in_parts(canaries, (output.released - centre).T.astype(np.float32))
         rates, noises = output.weights[:, 0], np.maximum(output.weights[:, 1], _LEAST_NOISE)
         absent = np.log1p(-np.minimum(rates, 1 - 1e-12))
@@ -133,13 +136,11 @@ class LoopPilots:
         for own in rng.spawn(self.models):
             seed_global_generators(own)
             trained = self.loop(data, own).value
-            if not len(trained.moved):
-                raise InvalidArgument(
-                    "the training loop did not say what it trains: see lidp.integrations.planting.Planting"
-                )
             found.append(trained.released if self.loop.white_box else trained.moved)
         if any(one is None or one.shape != found[0].shape for one in found):
-            raise InvalidArgument("pilot runs did not tell what their steps released, or differ in the number of steps")
+            raise AuditFailed("pilot runs did not tell what their steps released, or differ in the number of steps")
+        if not self.loop.noiseless and len(found) > 1 and np.array_equal(found[0], found[1]):
+            raise AuditFailed(SAME_RUNS)
         return Prepared({"centre": np.mean(found, axis=0, dtype=np.float64)}, models=self.models)
 
 

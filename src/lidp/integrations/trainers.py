@@ -22,6 +22,10 @@ LossOf = Callable[[Any, int], float]
 """Of an output on the record of the pool that has a number."""
 
 _LEAST_SPREAD = 1e-6
+SAME_RUNS = (
+    "two pilot runs with different seeds came out exactly the same: the trainer does not use its seed, so that all runs would have "
+    "the same noise and a true claim could be refuted; or it adds none. Use the seed; or pilots=0 to audit it as it is"
+)
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,14 @@ class PoolPilots:
                         f"the loss on record {int(np.argmin(np.isfinite(losses)))} of the pool is not finite"
                     )
                 found.append(losses)
+            except AuditFailed:
+                raise
             except Exception as error:  # noqa: BLE001  # whatever a trainer may raise; one bad run must not end the audit
                 trouble = trouble or error
         if not found:
             raise AuditFailed(f"all {self.models} pilot runs failed, the first with: {trouble}") from trouble
+        if len(found) > 1 and np.array_equal(found[0], found[1]):
+            raise AuditFailed(SAME_RUNS)
         spreads = np.std(found, axis=0, ddof=1) if len(found) > 1 else np.ones(len(numbers))
         # A spread from few models is a rough one: half-way to what the pool has in common.
         shrunk = np.sqrt((spreads**2 + np.mean(spreads**2)) / 2)

@@ -8,19 +8,29 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument, LidpError
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
-from lidp.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
+from lidp.workers import (
+    Dismissed,
+    die_with_the_parent,
+    dismiss,
+    go_when_dismissed,
+    leave_interrupts_to_the_parent,
+    use_one_core,
+)
 
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long
 _RUN_MANY = 64
+
+
+Work = Callable[[], Any]
 
 
 class Executor(Protocol):
@@ -61,6 +71,30 @@ class Processes:
         checks.count(workers=self.workers)
         if self.time_limit is not None:
             checks.positive(time_limit=self.time_limit)
+
+    def prepare(self, work: Work) -> Any:
+        """The result of some work, done in a process of its own: this one must stay such that workers can be forked from it.
+
+        Some libraries (JAX, PyTorch with a graphics card) do not work in a process whose parent has used them already.
+        """
+        if "fork" not in multiprocessing.get_all_start_methods():
+            return work()
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work_once, args=(work, theirs, ours))
+        process.start()
+        theirs.close()
+        try:
+            found, error = ours.recv()
+        except (EOFError, OSError):
+            process.join()
+            raise AuditFailed(f"the process of the preparation died ({_told(process.exitcode)})") from None
+        finally:
+            dismiss([process])
+            ours.close()
+        if error is not None:
+            raise error
+        return found
 
     def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
         pool = _Pool(self, setup, indices)
@@ -112,11 +146,9 @@ class _Pool:
                 yield found
 
     def close(self) -> None:
+        dismiss([worker.process for worker in self.workers])
         for worker in self.workers:
-            worker.process.kill()
             worker.pipe.close()
-        for worker in self.workers:
-            worker.process.join()
 
     def _start(self) -> _Worker:
         ours, theirs = self.context.Pipe()
@@ -151,9 +183,12 @@ class _Pool:
 
     def _receive(self, worker: _Worker) -> list[TrialRecord]:
         try:
-            records: list[TrialRecord] = worker.pipe.recv()
+            said: list[TrialRecord] | str = worker.pipe.recv()
         except (EOFError, OSError):
             return self._bury(worker)
+        if isinstance(said, str):
+            raise AuditFailed(said)
+        records = said
         now = time.monotonic()
         self.pace = (now - worker.since) / len(records)
         worker.since = now
@@ -198,8 +233,7 @@ class _Pool:
         for worker in list(self.workers):
             seconds = time.monotonic() - worker.since
             if worker.pending and seconds > limit and not worker.pipe.poll():
-                worker.process.kill()
-                worker.process.join()
+                dismiss([worker.process])
                 late = worker.pending.popleft()
                 self.queue.extendleft(reversed(worker.pending))
                 reason = f"passed the time limit of {limit:g} s"
@@ -234,14 +268,36 @@ def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Co
     for other in inherited:
         other.close()
     leave_interrupts_to_the_parent()
+    go_when_dismissed()
     use_one_core()
     try:
         while True:
             indices = pipe.recv()
             for start in range(0, len(indices), step):
-                pipe.send(run_trials(setup, indices[start : start + step]))
-    except (EOFError, OSError):
+                try:
+                    pipe.send(run_trials(setup, indices[start : start + step]))
+                except AuditFailed as error:
+                    pipe.send(str(error))
+    except (EOFError, OSError, Dismissed):
         os._exit(0)
+
+
+def _work_once(work: Work, pipe: Connection, other: Connection) -> None:
+    """Do some work and send what comes of it."""
+    die_with_the_parent()
+    other.close()
+    leave_interrupts_to_the_parent()
+    go_when_dismissed()
+    use_one_core()
+    try:
+        try:
+            pipe.send((work(), None))
+        except Exception as error:  # noqa: BLE001  # is raised again in the parent
+            told = error if isinstance(error, LidpError) else RuntimeError(f"{type(error).__name__}: {error}")
+            pipe.send((None, told))
+    except (OSError, Dismissed):
+        pass
+    os._exit(0)
 
 
 def choose_executor(workers: int, time_limit: float | None, retry: bool) -> Executor:

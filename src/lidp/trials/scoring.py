@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +80,8 @@ def raw_scores(score: RawScore, scene: Scene, canaries: Any, *prepared: Any) -> 
             if found.shape == (len(canaries),):
                 return found
             scene.trouble.append(f"score.many gave shape {found.shape} for {len(canaries)} canaries")
+        except AuditFailed:
+            raise
         except (Exception, SystemExit):  # noqa: BLE001  # which canary did it is found out below
             scene.trouble.append(traceback.format_exc(limit=-4))
 
@@ -95,6 +97,8 @@ def guarded(compute: Callable[[], Any], scene: Scene) -> float:
     """A number, or NaN with the reason noted."""
     try:
         return float(compute())
+    except AuditFailed:
+        raise
     except (Exception, SystemExit):  # noqa: BLE001  # whatever a score may raise
         scene.trouble.append(traceback.format_exc(limit=-4))
         return float("nan")

@@ -2,7 +2,7 @@
 
 A trial is a function of (target, design, seed, index) and nothing else. An arm that fails, by raising or by scores that are
 not finite, is an output like any other: it is recorded with its reason, never run again with other randomness, and nobody
-bets on it.
+bets on it. Only :class:`~lidp.errors.AuditFailed`, the auditor's own trouble, ends the audit.
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
     _seed_global_generators(setup, *next(iter(jobs)))
     try:
         found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
+    except AuditFailed:
+        raise
     except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism may raise
         # Which data set did it? Each is run alone, with the very stream it had: the same computation, not another try.
         return {}, 0.0
@@ -189,7 +191,10 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
 
 def _data(setup: TrialSetup, arm: _Arm) -> Any:
-    return with_canaries(setup.target.dataset, arm.inserted)
+    try:
+        return with_canaries(setup.target.dataset, arm.inserted)
+    except Exception as error:
+        raise AuditFailed(f"planting {len(arm.inserted)} canaries failed: {type(error).__name__}: {error}") from error
 
 
 def _noise(setup: TrialSetup, index: int, number: int) -> np.random.Generator:
@@ -210,12 +215,16 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
             # Replace-one scores both kinds of canary on one output.
             if job not in outputs and job not in own:
                 _seed_global_generators(setup, *job)
-                own[job] = setup.target.mechanism(_data(setup, arm), _noise(setup, *job))
+                data = _data(setup, arm)
+                own[job] = setup.target.mechanism(data, _noise(setup, *job))
             output = outputs[job] if job in outputs else own[job]
             if isinstance(output, Output):
                 metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
             arrays[arm.name] = _score(setup, index, arm, output, metadata)
+        except AuditFailed:
+            # The auditor's own trouble, such as canaries that could not be planted, may follow the coins: it is no outcome.
+            raise
         except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
             failures[arm.name] = traceback.format_exc(limit=-8)
     if isinstance(setup.design, ReplaceOne) and failures:
