@@ -391,6 +391,7 @@ def test_a_mechanism_that_was_changed_is_another_one():
         return noise
 
     with_another.__qualname__ = with_default.__qualname__
+
     def closure(scale):
         return lambda dataset, rng: scale * rng.random()
 
