@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 NOMINAL = (2.0, 4.0, 8.0, 16.0)
 MANY = 16
 """Canaries of the paper's Table 1."""
+_FEWER = 8.0
+"""Times fewer models that the coin wager should need."""
 ORDERS = ("2nd-order Wilson", "4th-order Wilson")
 TOGETHER = {Scale.SMOKE: 4, Scale.REDUCED: 40, Scale.PAPER: 25}
 """Trials in a cell: as many as one would not mind to lose."""
@@ -254,7 +256,9 @@ def _rankings(table: Sequence[Row]) -> list[Finding]:
                 f"{canary}, ε = {nominal:g}, n = {max(counts):,}: ε̂ of K = {MANY} minus ε̂ of K = 1, 2nd-order Wilson"
             )
             note = f"{many['epsilon_hat']:.2f} against {one['epsilon_hat']:.2f}"
-            found.append(Finding(statement, many["epsilon_hat"] - one["epsilon_hat"], at_least=0.0, note=note))
+            # Two bounds of 0 are no ranking.
+            least = 0.0 if max(many["epsilon_hat"], one["epsilon_hat"]) > 0 else None
+            found.append(Finding(statement, many["epsilon_hat"] - one["epsilon_hat"], at_least=least, note=note))
     return found
 
 
@@ -279,9 +283,10 @@ def _wagers(table: Sequence[Row]) -> list[Finding]:
             )
             note = f"{most['models']:,} models for ε̂ = {most['epsilon_hat']:.2f}"
             if needed is None:
-                found.append(Finding(statement, None, note=f"{note}; the wager does not reach it with {max(curve):,}"))
+                beyond = f"{note}; the wager does not reach it with {max(curve):,}"
+                found.append(Finding(statement, None, note=beyond, wanted=_FEWER * max(curve) >= most["models"]))
             else:
                 found.append(
-                    Finding(statement, most["models"] / needed, at_least=8.0, note=f"{note}; the wager {needed:,}")
+                    Finding(statement, most["models"] / needed, at_least=_FEWER, note=f"{note}; the wager {needed:,}")
                 )
     return found
