@@ -17,11 +17,12 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Prepared, Target, Verdict
 from lidp.audits import AuditInterrupted
-from lidp.errors import AuditFailed, StoreError
+from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.interrupts import Interrupts
 from lidp.store import Store, is_store
 from lidp.target import fingerprint
 from lidp.trials.executors import Processes, Serial
+from lidp.trials.ray_executor import Ray
 from lidp.trials.trial import TrialSetup
 from tests import engine
 from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
@@ -174,7 +175,7 @@ def test_a_store_knows_what_was_audited(tmp_path):
         Target(engine.NoisyCount(1.0), Numbers(), engine.itself),
         Target(engine.NoisyCount(1.0), engine.Bits(), engine.itself, dataset=[1.0]),
     ):
-        with pytest.raises(StoreError, match="fingerprint was"):
+        with pytest.raises(StoreError, match="is not what it was when"):
             run(other, store=tmp_path / "a.db", trials=5)
 
 
@@ -249,19 +250,19 @@ def test_a_worker_that_dies_in_a_batch_is_found_by_running_one_by_one():
     def leaky_output(dataset, rng):
         return [value + 0.01 * rng.standard_normal() for value in dataset]
 
-    result = run(Target(Killer(), Numbers(), closeness), workers=2, trials=150)
+    result = run(Target(Killer(), Numbers(), closeness), workers=2, trials=150, retry=True)
     assert 1 <= result.failed_runs <= 20
     assert result.retried_trials == result.failed_runs
 
 
 def test_a_process_that_dies_costs_its_trial_only():
     target = Target(Trouble("dies"), Numbers(), closeness, dataset=[0.5])
-    result = run(target, workers=2, trials=60)
+    result = run(target, workers=2, trials=60, retry=True)
     assert 1 <= result.failed_runs <= 15
     dead = [note for note in result.notes if note.failures]
     assert all(note.attempts == 2 for note in dead)
     assert all("worker process died (exit code 9)" in note.failures["scores"] for note in dead)
-    strict = run(target, workers=2, trials=60, retry=False)
+    strict = run(target, workers=2, trials=60)
     assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
     assert all(note.attempts == 1 for note in strict.notes)
     assert strict.bound.epsilon == result.bound.epsilon
@@ -269,7 +270,7 @@ def test_a_process_that_dies_costs_its_trial_only():
 
 def test_a_second_try_has_the_same_coins_and_stream(tmp_path):
     fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
-    result = run(fragile, workers=2, trials=30)
+    result = run(fragile, workers=2, trials=30, retry=True)
     assert result.retried_trials >= 2
     assert result.failed_runs == 0
     same(result, run(fragile, workers=1, trials=30))
@@ -458,3 +459,72 @@ def test_with_workers_the_preparation_has_a_process_of_its_own():
 
     with pytest.raises(AuditFailed, match="the process of the preparation died \\(SIGKILL\\)"):
         run(Target(leaky, Numbers(), closeness, prepare=dies), workers=2)
+
+
+def test_a_store_without_a_trial_is_begun_anew(tmp_path):
+    """An audit that fails before its first trial must not block the one that is right."""
+    store = tmp_path / "a.db"
+
+    def broken(dataset, rng):
+        raise ValueError("a typo")
+
+    with pytest.raises(AuditFailed, match="a typo"):
+        run(Target(leaky, Numbers(), closeness, prepare=broken), store=store)
+    assert run(Target(leaky, Numbers(), closeness), store=store, trials=5).bound.trials == 5
+    with pytest.raises(StoreError, match="trials was 5, is 6"):
+        run(Target(leaky, Numbers(), closeness), store=store, trials=6)
+    with pytest.raises(StoreError, match="is not what it was when"):
+        run(Target(leaky, Numbers(), lambda output, canary: 0.0, name="leaky"), store=store, trials=5)
+
+
+def test_a_distribution_that_gives_too_few_canaries_is_named():
+    class Few:
+        def draw(self, rng, size):
+            return list(range(min(size, 5)))
+
+    with pytest.raises(AuditFailed, match="draw\\(rng, 6\\) gave 5 canaries"):
+        run(Target(leaky, Few(), closeness))
+
+
+def test_large_claims_can_be_refuted_too():
+    result = run(claim=Claim(12.0), trials=3)
+    assert result.method.largest == 24
+    assert run(claim=Claim(12.0), trials=3, method="coin-wager").method.largest == 24
+    with pytest.raises(InvalidArgument, match="looks no further than ε = 10"):
+        run(claim=Claim(12.0), trials=3, method=lidp.CoinWager())
+
+
+def test_dying_and_trying_again_with_other_randomness_is_not_the_default():
+    """A mechanism with randomness of its own that dies for one of three answers: run again, it would answer otherwise."""
+    assert Processes(2).retry is False
+    assert Ray().retry is False
+
+
+def test_a_worker_that_dies_while_its_own_child_lives_is_noticed():
+    def forks_and_dies(dataset, rng):
+        if not os.fork():
+            time.sleep(20)  # holds a copy of the worker's pipe
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    start = time.monotonic()
+    with pytest.raises(AuditFailed, match="all 2 trials failed, the first with: the worker process died"):
+        run(Target(forks_and_dies, Numbers(), closeness), workers=2, trials=2)
+    assert time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("where", ["prepare", "draw"])
+def test_a_target_that_exits_does_not_speak_for_the_audit(where, workers):
+    class Leaving(Numbers):
+        def draw(self, rng, size):
+            sys.exit(1)
+
+    def prepare(dataset, rng):
+        sys.exit(0)
+
+    target = (
+        Target(leaky, Numbers(), closeness, prepare=prepare) if where == "prepare" else Target(leaky, Leaving(), closeness)
+    )
+    with pytest.raises(AuditFailed, match="SystemExit"):
+        run(target, workers=workers)

@@ -264,20 +264,20 @@ def test_closing_cancels_what_runs(ray, nodes, tmp_path):
 
 def test_a_process_that_dies_costs_its_trial_only(ray):
     target = Target(Trouble("dies", 0.1), Numbers(), closeness, dataset=[0.5])
-    result = run(target, executor=Ray(), trials=20)
+    result = run(target, executor=Ray(retry=True), trials=20)
     dead = [note for note in result.notes if note.failures]
     assert 1 <= len(dead) <= 10
     assert all(note.attempts == 2 for note in dead)
     assert all("worker process died" in note.failures["scores"] for note in dead)
-    same(result, run(target, executor=Processes(2), trials=20))
-    strict = run(target, executor=Ray(retry=False), trials=20)
+    same(result, run(target, executor=Processes(2, retry=True), trials=20))
+    strict = run(target, executor=Ray(), trials=20)
     assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
     assert all(note.attempts == 1 for note in strict.notes)
 
 
 def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
     fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
-    result = run(fragile, executor=Ray(), trials=20)
+    result = run(fragile, executor=Ray(retry=True), trials=20)
     assert result.failed_runs == 0
     same(result, run(fragile, trials=20))
 
@@ -288,7 +288,7 @@ def test_a_mechanism_that_interrupts_has_ended_its_process(ray):
             raise KeyboardInterrupt
         return leaky(dataset, rng)
 
-    result = run(Target(rude, Numbers(), closeness), executor=Ray(retry=False), trials=10)
+    result = run(Target(rude, Numbers(), closeness), executor=Ray(), trials=10)
     assert 1 <= result.failed_runs <= 6
 
 

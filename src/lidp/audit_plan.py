@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from lidp.streams import check_seed
 from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
 
+_FAR = 1e6
 STOPS = ("refuted", "never")
 _FEW_TRIALS = 1024
 
@@ -65,7 +67,15 @@ class AuditPlan:
         check_probabilities(claim.delta, failure_probability)
         sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
         probe = _probe(design, sequential)
-        chosen = method_named(method)() if isinstance(method, str) else method or default_method(probe)
+        chosen = method or default_method(probe, claim.epsilon)
+        if isinstance(chosen, str):
+            usual = default_method(probe, claim.epsilon)
+            chosen = usual if usual.name == method else method_named(chosen)()
+        if getattr(chosen, "largest", math.inf) <= claim.epsilon:
+            raise InvalidArgument(
+                f"{chosen.name} looks no further than ε = {chosen.largest:g}, so that a claim of {claim.epsilon:g} could never "  # type: ignore[attr-defined]
+                f"be refuted; set largest={2 * claim.epsilon:g}"
+            )
         chosen.check(probe)
         stop = stop_when or ("refuted" if chosen.anytime else "never")
         if stop not in STOPS:
@@ -148,12 +158,14 @@ def could_refute(plan: AuditPlan, scores: Scores) -> bool:
     design = plan.design
     if isinstance(design, CoinFlip):
         coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
-        perfect = Scores(scores=coins, coins=coins, neighbours=design.neighbours, sequential=plan.sequential, failed=failed)
-    else:
-        ones = np.ones((trials, design.canaries))
+        # Far to either side of any threshold, and of any prediction.
+        telling = _FAR * (2.0 * coins - 1.0)
         perfect = Scores(
-            inserted=ones, held_out=np.zeros((trials, design.held_out)), neighbours=design.neighbours, failed=failed
+            scores=telling, coins=coins, neighbours=design.neighbours, sequential=plan.sequential, failed=failed
         )
+    else:
+        inserted, held_out = (np.full((trials, size), _FAR) for size in (design.canaries, design.held_out))
+        perfect = Scores(inserted=inserted, held_out=-held_out, neighbours=design.neighbours, failed=failed)
     try:
         best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
     except MethodNotApplicable:  # too few trials to split, say

@@ -25,7 +25,7 @@ from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
 from lidp.streams import Purpose, stream
-from lidp.target import Prepared, Target, fingerprint, with_canaries
+from lidp.target import Target, fingerprint, plain_preparation, with_canaries
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
 
@@ -68,7 +68,7 @@ def audit(
     store: str | Path | None = None,
     stop_when: str | None = None,
     time_limit: float | None = None,
-    retry: bool = True,
+    retry: bool = False,
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
     origin: str | None = None,
@@ -87,7 +87,8 @@ def audit(
         store: an SQLite file to keep trials in; if it exists, the audit goes on where it stopped.
         stop_when: "refuted" (anytime-valid methods only, and their default) or "never".
         time_limit: seconds a trial may take; it runs in a process of its own then.
-        retry: whether a trial whose worker process died is run once more, with the same coins and streams.
+        retry: whether a trial whose worker process died is run once more, with the same coins and streams. Dying is an outcome:
+            only for a mechanism that draws all its randomness from ``rng`` is a second try the same run, and the bound valid.
         executor: who runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
         watch: called with a :class:`Progress` now and then.
         origin: how the target can be found again, for ``lidp resume``.
@@ -121,7 +122,7 @@ def resume(
     *,
     workers: int = 1,
     time_limit: float | None = None,
-    retry: bool = True,
+    retry: bool = False,
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
@@ -163,11 +164,19 @@ def _open(path: str | Path, plan: AuditPlan) -> Store:
     opened = Store.open(path)
     stored, asked = opened.configuration, plan.configuration
     different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
-    if different:
-        opened.close()
-        told = "; ".join(f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different)
-        raise StoreError(f"{path} belongs to another audit: {told}. Resume with the same settings, or use another store")
-    return opened
+    if not different:
+        return opened
+    empty = not opened.finished()
+    opened.close()
+    if empty:  # an audit that failed before its first trial: there is nothing to lose
+        path.unlink()
+        return Store.create(path, plan.configuration)
+    if different == ["fingerprint"]:
+        raise StoreError(
+            f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
+        )
+    told = "; ".join(f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different if name != "fingerprint")
+    raise StoreError(f"{path} belongs to another audit: {told}. Resume with the same settings, or use another store")
 
 
 class _Audit:
@@ -232,11 +241,11 @@ class _Audit:
                 found = executor.prepare(work) if hasattr(executor, "prepare") else work()
                 if interrupts.seen:
                     raise KeyboardInterrupt  # it may have been taken for a failure of a pilot model
-                prepared = found if isinstance(found, Prepared) else Prepared(found)
-                arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
+                prepared = plain_preparation(found)
+                arrays = {name: np.asarray(array) for name, array in prepared.arrays.items()}
             except AuditFailed:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
             with interrupts.held():
                 self.preparation = (arrays, prepared.models)
@@ -393,14 +402,23 @@ def _try_canaries(setup: TrialSetup) -> None:
     try:
         found = setup.canaries.draw(np.random.default_rng(0), 2)
         size = len(found)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error
     if size != 2:
         raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
+    wanted = setup.design.canaries
     try:
-        with_canaries(setup.target.dataset, setup.canaries.draw(np.random.default_rng(0), setup.design.canaries))
-    except Exception as error:
-        raise AuditFailed(f"planting {setup.design.canaries} canaries failed: {type(error).__name__}: {error}") from error
+        many = setup.canaries.draw(np.random.default_rng(0), wanted)
+    except (Exception, SystemExit) as error:
+        raise AuditFailed(f"drawing {wanted} canaries failed: {type(error).__name__}: {error}") from error
+    if len(many) != wanted:
+        raise AuditFailed(
+            f"canaries.draw(rng, {wanted}) gave {len(many)} canaries; it must give {wanted}, or let a trial have fewer"
+        )
+    try:
+        with_canaries(setup.target.dataset, many)
+    except (Exception, SystemExit) as error:
+        raise AuditFailed(f"planting {wanted} canaries failed: {type(error).__name__}: {error}") from error
 
 
 def _versions() -> dict[str, str]:

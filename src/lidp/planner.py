@@ -237,7 +237,9 @@ def _row(
     epsilons = []
     for repeat in range(min(repeats, 50)):
         scores = _scores(design, sigma, at, dimension, seed + repeat)
-        found = default_method(scores).bound(scores, delta=claim.delta, failure_probability=failure_probability)
+        found = default_method(scores, claim.epsilon).bound(
+            scores, delta=claim.delta, failure_probability=failure_probability
+        )
         epsilons.append(found.epsilon)
     return PlanRow(
         design,
@@ -263,7 +265,9 @@ def _trials_to_refute(
     trials = min(8, most)
     while True:
         scores = _scores(design, sigma, trials, dimension, seed)
-        found = default_method(scores).bound(scores, delta=claim.delta, failure_probability=failure_probability)
+        found = default_method(scores, claim.epsilon).bound(
+            scores, delta=claim.delta, failure_probability=failure_probability
+        )
         fell = next((seen for seen, epsilon in found.path if epsilon > claim.epsilon), None)
         if fell is not None:
             return fell

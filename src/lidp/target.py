@@ -34,6 +34,13 @@ class Prepared:
     models: int = 0
 
 
+def plain_preparation(found: Prepared | Mapping[str, ArrayLike]) -> Prepared:
+    """What a preparation step returned, as arrays that can be kept and sent."""
+    prepared = found if isinstance(found, Prepared) else Prepared(found)
+    arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
+    return Prepared(arrays, prepared.models)
+
+
 @dataclass(frozen=True)
 class Target:
     """A mechanism, the canaries to plant in its data, and the score that looks for them.

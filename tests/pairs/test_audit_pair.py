@@ -474,3 +474,9 @@ def test_bad_targets():
         PairTarget(3, 0, 1)
     with pytest.raises(InvalidArgument, match="features must be callable"):
         PairTarget(Laplace(1.0), 0, 1, features=3)
+
+
+def test_replace_one_claims():
+    claim = Claim(1.0, neighbours="replace-one")
+    assert audit_pair(Laplace(0.2), 0, 1, claim=claim, runs=2_000).verdict is Verdict.REFUTED
+    assert audit_pair(Laplace(1.0), 0, 1, claim=claim, runs=500).bound.neighbours == "replace-one"

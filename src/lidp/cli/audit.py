@@ -43,7 +43,7 @@ usage, 3 if the audit could not run, 130 if it was interrupted.
 
 
 _FOR_CANARIES = (
-    "design", "canaries", "trials", "method", "workers", "store", "time_limit", "no_retry",
+    "design", "canaries", "trials", "method", "workers", "store", "time_limit", "retry",
     "executor", "ray_address", "cpus_per_trial", "gpus_per_trial",
 )  # fmt: skip
 
@@ -69,7 +69,7 @@ def command(
         str | None, typer.Option(help="refuted or never.", show_default="refuted, if the method allows")
     ] = None,
     time_limit: options.TimeLimit = None,
-    no_retry: options.NoRetry = False,
+    retry: options.Retry = False,
     executor: options.Executor = "local",
     ray_address: options.RayAddress = None,
     cpus_per_trial: options.CpusPerTrial = None,
@@ -123,7 +123,7 @@ def command(
         target, time_limit = command_options.as_text(program, store, time_limit, trained), None
     layout = _design(design, canaries, neighbours)
     claim = Claim(epsilon, delta, layout.neighbours)
-    running = Running(workers, time_limit, no_retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
+    running = Running(workers, time_limit, retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
     chosen = running.chosen()
 
     def run(watch: Watch | None) -> AuditResult:

@@ -98,6 +98,13 @@ def command(
         chosen = stored.method
     else:
         chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
+    planned = stored.planned_trials if stored is not None else 0
+    unfinished = not chosen.anytime and scores.trials < planned
+    if unfinished and judged is not None:
+        raise InvalidArgument(
+            f"{file} has {scores.trials:,} of {planned:,} trials, and {chosen.name} may not be judged by before its time: "
+            "resume the audit, or leave --claim out"
+        )
     found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and found.refutes(judged)
     if as_json:
@@ -105,6 +112,10 @@ def command(
         typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2, allow_nan=False))
     else:
         typer.echo(str(found))
+        if unfinished:
+            typer.echo(
+                "provisional: the audit is not finished, and this method holds for the planned number of trials only"
+            )
         if judged is not None:
             typer.echo(f"the claim {judged} is {'refuted' if refuted else 'not refuted'}")
     return 1 if refuted else 0

@@ -15,7 +15,9 @@ ClaimedEpsilon = Annotated[float, typer.Option(help="The claimed ε.", show_defa
 FailureProbability = Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")]
 Workers = Annotated[int, typer.Option(help="Processes to run trials in.")]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds a trial may take.", show_default=False)]
-NoRetry = Annotated[bool, typer.Option("--no-retry", help="Do not rerun a trial whose worker died.")]
+Retry = Annotated[
+    bool, typer.Option("--retry", help="Rerun a trial whose worker died; valid if all randomness comes from rng.")
+]
 Executor = Annotated[str, typer.Option(help="Who runs trials: local or ray.")]
 RayAddress = Annotated[str | None, typer.Option(help="auto or host:port.", show_default="a Ray of its own on this machine")]
 CpusPerTrial = Annotated[float | None, typer.Option(help="For --executor ray.", show_default="1")]

@@ -24,7 +24,7 @@ def command(
     store: Annotated[Path, typer.Argument(help="The file given as --store.", show_default=False)],
     workers: options.Workers = 1,
     time_limit: options.TimeLimit = None,
-    no_retry: options.NoRetry = False,
+    retry: options.Retry = False,
     executor: options.Executor = "local",
     ray_address: options.RayAddress = None,
     cpus_per_trial: options.CpusPerTrial = None,
@@ -33,7 +33,7 @@ def command(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    running = Running(workers, time_limit, no_retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
+    running = Running(workers, time_limit, retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
     chosen = running.chosen()
 
     def run(watch: Watch | None) -> AuditResult:

@@ -17,7 +17,7 @@ class Running:
 
     workers: int
     time_limit: float | None
-    no_retry: bool
+    retry: bool
     executor: str
     ray_address: str | None
     cpus_per_trial: float | None
@@ -38,13 +38,13 @@ class Running:
             for name, value in for_ray.items():
                 if value is not None:
                     raise InvalidArgument(f"{name} is for --executor ray")
-            return choose_executor(self.workers, self.time_limit, not self.no_retry)
+            return choose_executor(self.workers, self.time_limit, self.retry)
         if self.executor != "ray":
             raise InvalidArgument(f"executor must be local or ray, got {self.executor!r}")
         if self.workers != 1:
             raise InvalidArgument("--workers is for --executor local; with ray, trials run wherever --cpus-per-trial fits")
         cpus = 1.0 if self.cpus_per_trial is None else self.cpus_per_trial
-        return Ray(self.ray_address, cpus, self.gpus_per_trial or 0.0, self.time_limit, not self.no_retry)
+        return Ray(self.ray_address, cpus, self.gpus_per_trial or 0.0, self.time_limit, self.retry)
 
     def again(self, store: Path | None) -> str:
         """The command that goes on after an interrupt."""
@@ -56,5 +56,5 @@ class Running:
         options += [f"--gpus-per-trial {self.gpus_per_trial:g}"] if self.gpus_per_trial is not None else []
         options += [f"--workers {self.workers}"] if self.workers != 1 else []
         options += [f"--time-limit {self.time_limit:g}"] if self.time_limit is not None else []
-        options += ["--no-retry"] if self.no_retry else []
+        options += ["--retry"] if self.retry else []
         return " ".join(["lidp resume", shlex.quote(str(store)), *options])

@@ -37,7 +37,7 @@ def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
     given = {name: value for name, value in options.items() if value is not None}
     if target != NAME:
         if given:
-            raise InvalidArgument(f"--{next(iter(given))} is for the target {NAME}, not for {target}")
+            raise InvalidArgument(f"--{next(iter(given))} is for the target {NAME} or for --command, not for {target}")
         return target
     return f"{NAME}?{urlencode({'canaries': canaries, **given})}"
 

@@ -24,7 +24,8 @@ LossOf = Callable[[Any, int], float]
 _LEAST_SPREAD = 1e-6
 SAME_RUNS = (
     "two pilot runs with different seeds came out exactly the same: the trainer does not use its seed, so that all runs would have "
-    "the same noise and a true claim could be refuted; or it adds none. Use the seed; or pilots=0 to audit it as it is"
+    "the same noise and a true claim could be refuted; or it adds none. Use the seed; "
+    "or no pilot runs (pilots=0, --pilots 0) to audit it as it is"
 )
 
 

@@ -213,7 +213,9 @@ class _Ledger:
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
                 )
             logits[~block.failed] = found
-        scores = Scores(scores=logits[:, None], coins=block.coins[:, None], failed=block.failed)
+        scores = Scores(
+            scores=logits[:, None], coins=block.coins[:, None], failed=block.failed, neighbours=self.claim.neighbours
+        )
         self.wager.update(scores)
         self._blocks.append(scores)
         self.runs += size

@@ -33,7 +33,10 @@ def command_of(configuration: Mapping[str, Any]) -> str | None:
     design, method = configuration["design"], _method_name(configuration["method"])
     if method is None or design.get("held_out", design["canaries"]) != design["canaries"]:
         return None
-    target, options = _target(origin)
+    if origin.startswith("command?"):
+        target, options = "", _program(origin)
+    else:
+        target, options = _target(origin)
     named: dict[str, Any] = {
         **common,
         "design": _DESIGNS[design["kind"]],
@@ -55,9 +58,15 @@ def _method_name(plain: Any) -> str | None:
 def _target(origin: str) -> tuple[str, dict[str, str]]:
     """A target and the options that are part of its text, as in ``dpsgd?canaries=64&preset=purchases``."""
     name, mark, options = origin.partition("?")
-    if not mark or ":" in name:  # a file may have a question mark in its name
+    if not mark or name != "dpsgd":  # a file may have a question mark in its name
         return origin, {}
     return name, {key: value for key, value in parse_qsl(options) if key != "canaries"}
+
+
+def _program(origin: str) -> dict[str, str]:
+    """The options of ``lidp audit --command``; folder and logs follow from where it is run and what the store is called."""
+    given = dict(parse_qsl(origin.partition("?")[2], keep_blank_values=True))
+    return {name.replace("_", "-"): value for name, value in given.items() if name not in ("folder", "logs")}
 
 
 def _line(target: str, flags: list[str], options: Mapping[str, Any]) -> str:
@@ -66,5 +75,5 @@ def _line(target: str, flags: list[str], options: Mapping[str, Any]) -> str:
         text = repr(value) if isinstance(value, float) else str(value)
         words += [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
     # A target that begins with a dash would be read as an option.
-    words += [*flags, "--", target] if target.startswith("-") else [*flags, target]
+    words += [*flags, "--", target] if target.startswith("-") else [*flags, *([target] if target else [])]
     return shlex.join(words)

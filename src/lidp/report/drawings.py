@@ -96,7 +96,7 @@ def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
         f"{scores.count_held_out:,} held-out ones {number(scores.mean_held_out)}.",
         x=(float(scores.edges[0]), float(scores.edges[-1])),
         y=(0, 1.05 * float(most)),
-        labels=(axis, "share of the arm"),
+        labels=(axis, "share"),
     )
     plot.axes()
     x = np.repeat(scores.edges, 2)

@@ -51,7 +51,7 @@ class Plots:
             axes.stairs(shares, data.edges, fill=True, alpha=0.3, color=colour)
             axes.stairs(shares, data.edges, color=colour, label=label)
         axes.set_xlabel("score")
-        axes.set_ylabel("share of the arm")
+        axes.set_ylabel("share")
         axes.legend()
         return figure
 

@@ -57,7 +57,9 @@ class RocCurve:
 
         Predictions about two data sets learn from run to run, so runs are not alike, and there is no band.
         """
-        fixed = not result.method.anytime or result.configuration.get("stop_when") == "never"
+        # A number of trials that was fixed beforehand, and was reached.
+        planned = not result.method.anytime or result.configuration.get("stop_when") == "never"
+        fixed = planned and result.bound.trials >= result.planned_trials
         band = not isinstance(result, PairResult)
         return cls.of_scores(result.scores, result.bound.failure_probability, anytime=not fixed, band=band)
 

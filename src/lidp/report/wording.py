@@ -112,7 +112,7 @@ def stopping(result: AuditResult) -> str:
     done, planned, what = result.bound.trials, result.planned_trials, unit(result)
     if done >= planned:
         return f"All {planned:,} planned {what} were used."
-    if result.verdict is Verdict.REFUTED:
+    if result.verdict is Verdict.REFUTED and result.configuration.get("stop_when") != "never":
         return (
             f"The audit ended after {done:,} of {planned:,} {what}, when the claim fell. "
             f"{result.bound.method} is anytime-valid: stopping on what was seen keeps the guarantee."

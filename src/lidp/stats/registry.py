@@ -47,9 +47,13 @@ def method_named(name: str) -> type[Method]:
         raise InvalidArgument(f"unknown method {name!r}; the methods are {', '.join(METHODS)}") from None
 
 
-def default_method(scores: Scores) -> Method:
-    """The strongest method that is valid for any number of trials: coin wager or lifted betting, by the design."""
-    return CoinWager() if scores.has_coins else LiftedBetting()
+def default_method(scores: Scores, epsilon: float = 0.0) -> Method:
+    """The strongest method that is valid for any number of trials: coin wager or lifted betting, by the design.
+
+    It looks well beyond ``epsilon``, the one that is claimed.
+    """
+    kind = CoinWager if scores.has_coins else LiftedBetting
+    return kind() if 2 * epsilon <= kind.largest else kind(largest=2 * epsilon)
 
 
 def applicable(scores: Scores) -> dict[str, Method | str]:

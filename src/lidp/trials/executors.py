@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,7 @@ from typing import Any, Protocol
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument, LidpError
+from lidp.target import plain_preparation
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
 from lidp.workers import (
     Dismissed,
@@ -28,6 +31,7 @@ from lidp.workers import (
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long
 _RUN_MANY = 64
+_LOOK_SECONDS = 1.0  # how often it is looked whether workers are alive
 
 
 Work = Callable[[], Any]
@@ -60,12 +64,13 @@ class Processes:
     """A pool of processes on this machine.
 
     A trial that exceeds ``time_limit`` seconds is recorded as failed. A process that dies costs the trial it was running, which is
-    run once more with the same coins and streams if ``retry``, and recorded as failed if its process dies again.
+    recorded as failed: dying is an outcome like any other. If ``retry`` it is run once more first, with the same coins and streams,
+    which is the same run only if the mechanism draws all its randomness from its ``rng``.
     """
 
     workers: int
     time_limit: float | None = None
-    retry: bool = True
+    retry: bool = False
 
     def __post_init__(self) -> None:
         checks.count(workers=self.workers)
@@ -138,9 +143,14 @@ class _Pool:
         while any(worker.pending for worker in self.workers):
             busy = {worker.pipe: worker for worker in self.workers if worker.pending}
             ready = wait(list(busy), timeout=self._patience())
+            # A process that a mechanism has forked may hold its worker's end of the pipe, which then never closes.
+            gone = [worker for worker in busy.values() if worker.pipe not in ready and worker.process.exitcode is not None]
             found: list[TrialRecord] = []
             for pipe in ready:
                 found.extend(self._receive(busy[pipe]))  # type: ignore[index]
+            for worker in gone:
+                if worker in self.workers and not worker.pipe.poll():
+                    found.extend(self._bury(worker))
             found.extend(self._overdue())
             if found:
                 yield found
@@ -247,11 +257,11 @@ class _Pool:
         self.workers[self.workers.index(worker)] = fresh
         self._give(fresh)
 
-    def _patience(self) -> float | None:
+    def _patience(self) -> float:
         if self.options.time_limit is None:
-            return None
+            return _LOOK_SECONDS
         deadlines = [worker.since + self.options.time_limit for worker in self.workers if worker.pending]
-        return max(0.0, min(deadlines) - time.monotonic()) + 0.01
+        return min(_LOOK_SECONDS, max(0.0, min(deadlines) - time.monotonic()) + 0.01)
 
 
 def _told(code: int | None) -> str:
@@ -264,13 +274,13 @@ def _told(code: int | None) -> str:
 
 def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Connection]) -> None:
     """What a worker does until its parent closes the pipe, or dies."""
-    die_with_the_parent()
-    for other in inherited:
-        other.close()
-    leave_interrupts_to_the_parent()
-    go_when_dismissed()
-    use_one_core()
     try:
+        die_with_the_parent()
+        for other in inherited:
+            other.close()
+        leave_interrupts_to_the_parent()
+        go_when_dismissed()
+        use_one_core()
         while True:
             indices = pipe.recv()
             for start in range(0, len(indices), step):
@@ -278,25 +288,37 @@ def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Co
                     pipe.send(run_trials(setup, indices[start : start + step]))
                 except AuditFailed as error:
                     pipe.send(str(error))
-    except (EOFError, OSError, Dismissed):
-        os._exit(0)
+    except (EOFError, OSError, Dismissed, KeyboardInterrupt):
+        _leave()
 
 
 def _work_once(work: Work, pipe: Connection, other: Connection) -> None:
     """Do some work and send what comes of it."""
-    die_with_the_parent()
-    other.close()
-    leave_interrupts_to_the_parent()
-    go_when_dismissed()
-    use_one_core()
     try:
+        die_with_the_parent()
+        other.close()
+        leave_interrupts_to_the_parent()
+        go_when_dismissed()
+        use_one_core()
         try:
-            pipe.send((work(), None))
-        except Exception as error:  # noqa: BLE001  # is raised again in the parent
-            told = error if isinstance(error, LidpError) else RuntimeError(f"{type(error).__name__}: {error}")
+            pipe.send((plain_preparation(work()), None))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # is raised again in the parent
+            told = (
+                AuditFailed(str(error))
+                if isinstance(error, LidpError)
+                else RuntimeError(f"{type(error).__name__}: {error}")
+            )
             pipe.send((None, told))
-    except (OSError, Dismissed):
+    except (OSError, Dismissed, KeyboardInterrupt):
         pass
+    _leave()
+
+
+def _leave() -> None:
+    """End at once, with what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
     os._exit(0)
 
 

@@ -44,7 +44,7 @@ class Ray:
     cpus_per_trial: float = 1.0
     gpus_per_trial: float = 0.0
     time_limit: float | None = None
-    retry: bool = True
+    retry: bool = False
 
     def __post_init__(self) -> None:
         checks.positive(cpus_per_trial=self.cpus_per_trial)

@@ -134,7 +134,7 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
     """
     try:
         return _lay_out(setup, index)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AuditFailed(f"drawing the canaries of trial {index} failed: {type(error).__name__}: {error}") from error
 
 
@@ -175,7 +175,10 @@ def _plain(value: Any) -> Any:
     """A metadata value as JSON can hold it."""
     if hasattr(value, "item"):
         value = value.item()
-    return value if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    # Of exactly these kinds: others may not be sent between processes.
+    return next((kind(value) for kind in (bool, int, float) if isinstance(value, kind)), str(value))
 
 
 def _pick(chosen: list[Any], like: Any) -> Any:
@@ -193,7 +196,7 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 def _data(setup: TrialSetup, arm: _Arm) -> Any:
     try:
         return with_canaries(setup.target.dataset, arm.inserted)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AuditFailed(f"planting {len(arm.inserted)} canaries failed: {type(error).__name__}: {error}") from error
 
 
