@@ -274,7 +274,7 @@ def test_a_budget_is_decided_whatever_the_threshold(threshold):
     """A mechanism that gives everything away would be on the right side of any threshold."""
     method = lidp.ClopperPearson(threshold=lidp.FixedThreshold(threshold))
     result = lidp.audit(
-        lidp.Target(lambda dataset, rng: rng.random(), Numbers(), closeness),
+        lidp.Target(lambda dataset, rng: [rng.random()], Numbers(), closeness),
         claim=Claim(0.5), design=LeaveOneOut(1, 1), trials=200, method=method,
     )  # fmt: skip
     assert result.verdict is Verdict.NOT_REFUTED

@@ -5,11 +5,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typer
 
-from lidp import CoinFlip, CoinWager, LeaveOneOut, result_of
-from lidp.cli import training_options
-from lidp.cli.app import run
+from lidp import Claim, CoinFlip, CoinWager, LeaveOneOut, Target, result_of
+from lidp.audit_plan import AuditPlan
+from lidp.cli import command_options, training_options
+from lidp.cli.app import app, run
 from lidp.report.command import command_of
+from tests.engine import Numbers, closeness
 from tests.engine import run as audit
 
 ROOT = Path(__file__).parent.parent.parent
@@ -96,3 +99,22 @@ def test_text_that_a_shell_would_run_is_quoted():
     assert shlex.split(command_of(configuration))[-1] == "$(rm -rf x).py:a; ls"
     dashed = audit(trials=4, origin="--all", design=CoinFlip(6)).configuration
     assert shlex.split(command_of(dashed))[-2:] == ["--", "--all"]
+
+
+def test_a_program_is_repeated_by_what_was_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    typed = "true --options '{\"lr\": 0.1}' {data} {out} {seed}"
+    origin = command_options.as_text(typed, tmp_path / "a.db", 600.0, {"data": "x y.npz", "pilots": 3})
+    target = Target(lambda dataset, rng: 0.0, Numbers(), closeness)
+    plan = AuditPlan.make(
+        target=target, claim=Claim(2.0, 1e-5), design=CoinFlip(16), trials=20, method=None, failure_probability=0.05, seed=4,
+        stop_when=None, origin=origin,
+    )  # fmt: skip
+    words = shlex.split(command_of(plan.configuration))
+    assert words[:2] == ["lidp", "audit"]
+    options = dict(zip(words[2::2], words[3::2], strict=True))
+    assert options["--command"] == typed
+    assert options["--data"] == str(tmp_path / "x y.npz")
+    assert options["--time-limit"] == "600.0"
+    known = {option for parameter in typer.main.get_command(app).commands["audit"].params for option in parameter.opts}
+    assert set(options) <= known

@@ -180,11 +180,11 @@ def finish(
             typer.echo(str(interrupt.result))
         typer.echo(f"lidp: interrupted; to go on: {again}", err=True)
         return 130
+    typer.echo(result.to_json(indent=2) if as_json else str(result))  # first: a page that fails must not cost the verdict
     if report is not None and report.suffix.lower() in (".html", ".htm"):
         result.report(report)
     elif report is not None:
         report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
-    typer.echo(result.to_json(indent=2) if as_json else str(result))
     return 1 if result.verdict is Verdict.REFUTED else 0
 
 

@@ -31,6 +31,7 @@ def statements_of(result: AuditResult) -> tuple[Statement, ...]:
     """All that a reader should know before believing the verdict."""
     assumed = [f"{_capital(text)}." for text in result.bound.assumptions]
     if isinstance(result, PairResult):
+        assumed.append(f"The two data sets are {result.claim.neighbours} neighbours.")
         assumed.append("Runs are independent of one another, but for what outputs already told.")
     assumed.append("The mechanism that was run is the one that the claim is about, and its randomness is its own.")
     return (
@@ -42,8 +43,10 @@ def statements_of(result: AuditResult) -> tuple[Statement, ...]:
 
 def _checked(result: AuditResult) -> list[str]:
     scores, what = result.scores, unit(result)
-    found = [
-        f"Claim and design are both about {result.claim.neighbours} neighbours.",
+    found = (
+        [] if isinstance(result, PairResult) else [f"Claim and design are both about {result.claim.neighbours} neighbours."]
+    )
+    found += [
         f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.",
     ]
     if scores.has_coins:
@@ -62,7 +65,7 @@ def _checked(result: AuditResult) -> list[str]:
     if not result.failed_runs:
         found.append("No run failed.")
     if result.notes and not result.retried_trials:
-        found.append("No trial had to be run again.")
+        found.append("No trial was tried a second time after its process had died.")
     return found
 
 

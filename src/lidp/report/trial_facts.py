@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,9 @@ BINS = 120
 MOST_SERIES = 8
 MOST_WORDS = 5
 _ARMS = {"scores": "", "inserted": ", inserted run", "held_out": ", held-out run"}
+
+_LARGEST = 1e100
+"""Larger numbers are told as text: their squares must not overflow."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class TrialFacts:
             for name, value in note.metadata.items():
                 if "_unscored" in name:
                     continue  # told among what was checked
-                if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST:  # NaN is not
                     indices, values = numbers.setdefault(name, ([], []))
                     indices.append(note.index)
                     values.append(float(value))
