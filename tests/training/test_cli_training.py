@@ -70,3 +70,8 @@ def test_bad_arguments(capsys, arguments, message):
     assert not out
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_delta_is_the_usual_one_if_left_out(capsys):
+    assert run(["audit", "dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
+    assert "claims (4, 1e-05)-DP" in capsys.readouterr().out

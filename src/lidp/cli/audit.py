@@ -26,7 +26,8 @@ HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the
 
 TARGET is a lidp.Target: path/file.py:object or package.module:object; or built in: {", ".join(BUILT_IN)}.
 
-The target dpsgd trains models by DP-SGD with the noise that the claim takes; --preset to --fault are for it.
+The target dpsgd trains models by DP-SGD with the noise that the claim takes (δ is 1e-5 if left out); --preset to --fault are for
+it.
 Presets: {", ".join(PRESETS)}; the last needs no data.
 
 With --pair the target is a mechanism and two neighbouring data sets, audited by --runs of it: a lidp.PairTarget or a tuple
@@ -117,6 +118,8 @@ def command(
     pair_audits.refuse(_given(context, "runs"), "for --pair")
     if every:
         raise InvalidArgument("--all is for the target catalogue")
+    if target == training_options.NAME and not _given(context, "delta")["delta"]:
+        delta = training_options.DELTA
     if program is None:
         target = training_options.as_text(target, canaries, trained)
     else:  # the limit is the program's own: it ends what the program has started, too

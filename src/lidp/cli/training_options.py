@@ -13,6 +13,8 @@ from lidp.errors import InvalidArgument
 from lidp.target import Target
 
 NAME = "dpsgd"
+DELTA = 1e-5
+"""The δ of a claim that does not say one: DP-SGD cannot do without."""
 
 Preset = Annotated[str | None, typer.Option(help="Data, model and schedule.", show_default="purchases, built in")]
 Canary = Annotated[
