@@ -14,14 +14,15 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-def test_import_adds_less_than_the_rest_of_the_budget_to_numpy():
-    # The budget is 0.3 s in all. A shared machine makes single timings noisy, so the best of five counts.
-    code = "import time; t = time.perf_counter(); import lidp; print(time.perf_counter() - t)"
-    times = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    ]
-    assert min(times) < 0.3
+def test_import_costs_little_more_than_that_of_numpy():
+    """Measured against numpy in the same run, in processor time: a shared machine has no clock to go by."""
+
+    def cost(module):
+        code = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
+        runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
+        return min(float(run.stdout) for run in runs)
+
+    assert cost("lidp") < 3 * cost("numpy")
 
 
 def test_all_names_exist_and_are_sorted():
