@@ -62,7 +62,7 @@ def _seconds(records, mode: str, canaries: int) -> float:
     )
     criterion = rest[0] if mode == "ghost" else torch.nn.CrossEntropyLoss()
     if canaries:
-        planting = OpacusPlanting(np.arange(canaries), np.random.default_rng(0), records)
+        planting = OpacusPlanting(np.arange(canaries), np.random.default_rng(0), length=RECORDS, real=RECORDS)
         planting.attach(engine, optimizer, rest[-1])
     batches = iter(rest[-1])
     start = time.perf_counter()
