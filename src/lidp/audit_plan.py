@@ -71,9 +71,10 @@ class AuditPlan:
         if isinstance(chosen, str):
             usual = default_method(probe, claim.epsilon)
             chosen = usual if usual.name == method else method_named(chosen)()
-        if getattr(chosen, "largest", math.inf) <= claim.epsilon:
+        largest = getattr(chosen, "largest", math.inf)
+        if largest <= claim.epsilon:
             raise InvalidArgument(
-                f"{chosen.name} looks no further than ε = {chosen.largest:g}, so that a claim of {claim.epsilon:g} could never "  # type: ignore[attr-defined]
+                f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
                 f"be refuted; set largest={2 * claim.epsilon:g}"
             )
         chosen.check(probe)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lidp.report.plots import Plots
 
 
+RETRIED = "the mechanism draws all its randomness from rng, so that a second try is the same run"
+"""What a bound rests on besides, if trials were tried again."""
+
+
 class Verdict(StrEnum):
     """What an audit says about its claim."""
 
@@ -178,6 +182,8 @@ class AuditResult:
             lines.append(
                 f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"
             )
+        if self.retried_trials:
+            lines.append(f"  assumes    {RETRIED}")
         if self.unscored_canaries:
             lines.append(f"  trouble    {self.unscored_canaries:,} canaries could not be scored and got a constant")
         if self.verdict is Verdict.UNDECIDED and not self.method.anytime and self.bound.trials < self.planned_trials:

@@ -341,14 +341,15 @@ def test_white_box_scores_that_would_not_fit(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"white_box": True}], ids=["moved", "steps"])
-def test_false_alarms_at_an_exactly_tight_null(options):
+@pytest.mark.parametrize("options", [{}, {"white_box": True}, {"canaries": outliers()}], ids=["moved", "steps", "records"])
+@pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(4, 4)], ids=["coin flips", "leave one out"])
+def test_false_alarms_at_an_exactly_tight_null(options, design):
     """One step on all records is the Gaussian mechanism, whose ε is known exactly."""
     script, delta = Script(epochs=1, batch=RECORDS, noise=1.0), 1e-3
     made = opacus_target(script, some_records(), **options)
     claim = Claim(gaussian_epsilon(1.0, delta), delta)
     alarms = sum(
-        lidp.audit(made.target, claim=claim, trials=8, design=CoinFlip(4), seed=seed).verdict is Verdict.REFUTED
+        lidp.audit(made.target, claim=claim, trials=8, design=design, seed=seed).verdict is Verdict.REFUTED
         for seed in range(100)
     )
     assert_covers(alarms, 100, 0.05)

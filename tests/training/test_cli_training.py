@@ -61,7 +61,7 @@ def test_data_of_ones_own(capsys, tmp_path):
         (["dpsgd", "--records", "0"], "records must be"),
         (["dpsgd", "--records", "5000"], "has 2,000 training examples"),
         (["dpsgd", "--epochs", "-1"], "epochs must be"),
-        (["gaussian", "--preset", "fmnist-linear"], "--preset is for the target dpsgd or for --command, not for gaussian"),
+        (["gaussian", "--preset", "fmnist-linear"], "--preset is for the target dpsgd, not for gaussian"),
     ],
 )
 def test_bad_arguments(capsys, arguments, message):

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 import typer
 
 from lidp.claim import Claim
+from lidp.cli.training_options import WITH_COMMAND
 from lidp.errors import InvalidArgument
 from lidp.target import Target
 
@@ -25,14 +26,12 @@ Command = Annotated[
     ),
 ]
 
-_OPTIONS = ("data", "canary", "pilots")
-
 
 def as_text(command: str, store: Path | None, time_limit: float | None, options: Mapping[str, object]) -> str:
     """The command with its options as one text, which a store keeps."""
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
-        if name not in _OPTIONS:
+        if name not in WITH_COMMAND:
             raise InvalidArgument(f"--{name} is for the target dpsgd, not for --command")
     if "data" not in given:
         raise InvalidArgument("--command needs --data: an .npz file with x and y, which canaries are added to")

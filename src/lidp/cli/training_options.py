@@ -13,6 +13,8 @@ from lidp.errors import InvalidArgument
 from lidp.target import Target
 
 NAME = "dpsgd"
+WITH_COMMAND = ("data", "canary", "pilots")
+"""Options that ``--command`` takes as well."""
 DELTA = 1e-5
 """The δ of a claim that does not say one: DP-SGD cannot do without."""
 
@@ -38,8 +40,9 @@ def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
     """The target with its options as one text, which a store keeps; options are for ``dpsgd`` only."""
     given = {name: value for name, value in options.items() if value is not None}
     if target != NAME:
-        if given:
-            raise InvalidArgument(f"--{next(iter(given))} is for the target {NAME} or for --command, not for {target}")
+        for name in given:
+            meant = f"the target {NAME} or --command" if name in WITH_COMMAND else f"the target {NAME}"
+            raise InvalidArgument(f"--{name} is for {meant}, not for {target}")
         return target
     return f"{NAME}?{urlencode({'canaries': canaries, **given})}"
 

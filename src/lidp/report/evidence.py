@@ -8,7 +8,7 @@ from typing import Any
 
 from lidp.pairs.audits import PairResult
 from lidp.report.wording import counted, design, stopping, unit
-from lidp.result import AuditResult
+from lidp.result import RETRIED, AuditResult
 
 
 class Standing(StrEnum):
@@ -33,6 +33,8 @@ def statements_of(result: AuditResult) -> tuple[Statement, ...]:
     if isinstance(result, PairResult):
         assumed.append(f"The two data sets are {result.claim.neighbours} neighbours.")
         assumed.append("Runs are independent of one another, but for what outputs already told.")
+    if result.retried_trials:
+        assumed.append(f"{_capital(RETRIED)}.")
     assumed.append("The mechanism that was run is the one that the claim is about, and its randomness is its own.")
     return (
         *(Statement(Standing.ASSUMED, text) for text in assumed),
