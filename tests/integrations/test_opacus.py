@@ -111,6 +111,32 @@ def test_virtual_steps_are_one_step():
     np.testing.assert_allclose(there.moved - gone.moved, expected, atol=1e-6)
 
 
+def test_adaptive_clipping():
+    """A canary is as long as the clip norm of its step, which changes from step to step."""
+
+    def train(records, planting):
+        model = torch.nn.Linear(FEATURES, 2)
+        torch.nn.init.zeros_(model.weight)
+        engine = PrivacyEngine(accountant="rdp")
+        model, optimizer, loader = engine.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+            data_loader=DataLoader(records, batch_size=RECORDS), noise_multiplier=2.0, max_grad_norm=1.5, clipping="adaptive",
+            target_unclipped_quantile=0.5, clipbound_learning_rate=0.2, max_clipbound=10.0, min_clipbound=0.1,
+            unclipped_num_std=10.0,
+        )  # fmt: skip
+        planting.attach(engine, optimizer, loader)
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        assert optimizer.max_grad_norm != 1.5
+        return model
+
+    seeds = [4, 5]
+    moved = one_run(train, seeds).moved - one_run(train).moved
+    np.testing.assert_allclose(moved, -0.5 * 1.5 * directions(seeds, SIZE).sum(axis=0) / RECORDS, atol=1e-6)
+
+
 def test_large_models_draw_their_canaries_anew(monkeypatch):
     kept = one_run(Script(), [1, 2, 3], noiseless=False).moved
     monkeypatch.setattr("lidp.integrations.planting._KEPT_NUMBERS", 0)
