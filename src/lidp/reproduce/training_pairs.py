@@ -33,7 +33,7 @@ FMNIST_MLP = Pair(
     "fmnist-mlp",
     {
         Scale.SMOKE: Schedule("fmnist-mlp", 200, 1, 0.5, 2, 200),
-        Scale.REDUCED: Schedule("fmnist-mlp", 3_000, 2, 0.5, 32, 500),
+        Scale.REDUCED: Schedule("fmnist-mlp", 1_500, 1, 0.2, 32, 500),
         Scale.PAPER: Schedule("fmnist-mlp", 0, 30, 0.01, 100, 10_000),
     },
 )
@@ -41,7 +41,7 @@ PURCHASES_MLP = Pair(
     "purchases-mlp",
     {
         Scale.SMOKE: Schedule("purchase-mlp", 200, 1, 0.2, 2, 200, classes=10),
-        Scale.REDUCED: Schedule("purchase-mlp", 3_000, 2, 0.2, 32, 500, classes=10),
+        Scale.REDUCED: Schedule("purchase-mlp", 1_500, 1, 0.2, 32, 500, classes=10),
         Scale.PAPER: Schedule("purchase-mlp", 0, 100, 0.05, 100, 5_000),
     },
 )
