@@ -54,11 +54,14 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A worker of the tests that dies, or hangs and is ended (pyproject.toml), ends the run: replacing it hangs with groups of tests.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
+
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(PYTEST)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -2,11 +2,13 @@
 
 import errno
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,9 @@ import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
 from lidp.audits import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
-from lidp.interrupts import Interrupts
+from lidp.interrupts import Interrupts, held_signals
 from lidp.store import Store, is_store
-from lidp.trials.executors import Processes, Serial
+from lidp.trials.executors import Processes, Serial, _Pool
 from lidp.trials.trial import TrialSetup
 from tests import engine
 from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, run, same
@@ -103,7 +105,7 @@ def test_killed_ten_times_at_random_moments(tmp_path):
             assert set(kept) <= set(now)
             kept = now
     assert kept, "nothing was recorded before the last kill"
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=120)
     with Store.read(path) as store:
         assert store.finished() == list(range(400))
     expected = lidp.audit(
@@ -187,7 +189,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path):
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         engine.wait_for_more(path, before)
         os.kill(process.pid, how)
-        complaint = process.communicate()[1]
+        complaint = process.communicate(timeout=60)[1]
         assert process.returncode == code, complaint
     time.sleep(0.5)
     Store.open(path).close()
@@ -207,6 +209,42 @@ def test_an_interrupt_that_comes_while_writing_waits(tmp_path, interrupts):
         run(target, watch=interrupt, trials=400, store=tmp_path / "a.db")
     assert len(seen) == 1
     assert engine.finished(tmp_path / "a.db") == seen[0]
+
+
+def test_an_interrupt_that_comes_while_workers_start_leaves_none_behind(interrupts, monkeypatch):
+    """Python waits at its end for processes it has started; one that nobody dismisses would be waited for forever."""
+
+    def start(self):
+        worker = usual(self)
+        os.kill(os.getpid(), signal.SIGINT)
+        started.append(worker.process)
+        return worker
+
+    usual, started = _Pool._start, []
+    monkeypatch.setattr(_Pool, "_start", start)
+    with pytest.raises(AuditInterrupted):
+        run(workers=2)
+    assert len(started) == 2
+    assert not multiprocessing.active_children()
+
+
+def test_held_signals(interrupts):
+    def interrupted(error=None):
+        with held_signals():
+            os.kill(os.getpid(), signal.SIGINT)
+            seen.append("after")
+            if error is not None:
+                raise error
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert seen == ["after"]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        interrupted(ValueError("is not lost"))
+    assert isinstance(caught.value.__context__, ValueError)
+    with ThreadPoolExecutor(1) as pool:  # handlers run in the main thread, whatever others do
+        assert pool.submit(lambda: held_signals().__enter__()).result() is None
 
 
 def test_a_trial_that_swallows_an_interrupt_has_not_failed(tmp_path, interrupts):

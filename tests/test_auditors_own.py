@@ -154,6 +154,8 @@ def test_a_worker_that_dies_while_its_own_child_lives_is_noticed():
     start = time.monotonic()
     with pytest.raises(AuditFailed, match="all 2 trials failed, the first with: the worker process died"):
         run(Target(forks_and_dies, Numbers(), closeness), workers=2, trials=2)
+    with pytest.raises(AuditFailed, match=r"the process of the preparation died \(SIGKILL\)"):
+        run(Target(leaky, Numbers(), closeness, prepare=forks_and_dies), workers=2, trials=2)
     assert time.monotonic() - start < 15
 
 

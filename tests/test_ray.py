@@ -218,7 +218,7 @@ def test_the_driver_killed_and_resumed(nodes, file, tmp_path):
     driver = start(command(file, store, nodes.address, 70), tmp_path)
     engine.wait_for_more(store, 20)
     driver.kill()
-    driver.communicate()
+    driver.communicate(timeout=60)
     nodes.kill()
     before = engine.finished(store)
     assert 20 < before < 70
@@ -273,6 +273,21 @@ def test_a_process_that_dies_costs_its_trial_only(ray):
     strict = run(target, executor=Ray(), trials=20)
     assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
     assert all(note.attempts == 1 for note in strict.notes)
+
+
+def test_tasks_that_ray_has_forgotten_are_handed_out_anew(ray, monkeypatch):
+    """As if its queue were stuck: they wait for something that no node has, though nodes are idle."""
+    monkeypatch.setattr(ray_executor, "_SILENT_SECONDS", 1.0)
+    usual, made = ray_executor._Flight._remote, []
+    stuck = ray.remote(ray_executor.work).options(num_returns="streaming", resources={"nowhere": 1.0})
+
+    def remote(self):
+        made.append(usual(self) if made else stuck)
+        return made[-1]
+
+    monkeypatch.setattr(ray_executor._Flight, "_remote", remote)
+    same(run(executor=Ray(), trials=20), run(trials=20))
+    assert len(made) == 2
 
 
 def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):

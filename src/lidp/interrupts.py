@@ -5,9 +5,35 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Self
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask for an end."""
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Let handlers of interrupts wait for the end of the block, for work that must not be left half done.
+
+    Only Python's handlers, and only in the main thread, where they run; masks of signals would not do, as any other thread may
+    be the one that a signal reaches.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    try:
+        with ExitStack() as stack:
+            for number, handler in handlers.items():
+                stack.callback(signal.signal, number, handler)
+                signal.signal(number, lambda which, _frame: came.append(which))
+            yield
+    finally:
+        if came:
+            handlers[signal.Signals(came[0])](came[0], None)
 
 
 class Interrupts:
@@ -26,7 +52,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in ENDING:
                 if signal.getsignal(number) is signal.default_int_handler:
                     self._replaced.append(number)
                     signal.signal(number, self._arrive)

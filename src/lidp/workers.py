@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -12,15 +11,18 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
+from lidp.interrupts import held_signals
+
 _GRACE_SECONDS = 5.0
+# Looked up here: the loader's locks may be held, by a thread that is no more, in a process that was just forked.
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def die_with_the_parent() -> None:
     """Ask Linux to end this process when its parent ends, however that comes about. Elsewhere a closed pipe must do."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if _PRCTL is not None:
+        _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def leave_interrupts_to_the_parent() -> None:
@@ -43,15 +45,19 @@ def go_when_dismissed() -> None:
 
 
 def dismiss(processes: Sequence[Any]) -> None:
-    """End processes: by asking, and after a moment by force."""
-    for process in processes:
-        process.terminate()
-    deadline = time.monotonic() + _GRACE_SECONDS
-    for process in processes:
-        process.join(max(0.0, deadline - time.monotonic()))
-        if process.exitcode is None:
-            process.kill()
-            process.join()
+    """End processes: by asking, and after a moment by force.
+
+    An interrupt waits until they have ended: Python would wait at its own end for those that are left, forever.
+    """
+    with held_signals():
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for process in processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
 
 
 class use_one_core:  # noqa: N801  # reads as what it does: a call, or a context

@@ -155,12 +155,19 @@ def test_an_interrupt_leaves_no_program_and_no_data_behind(tmp_path, signal_numb
         sys.executable, "-m", "lidp", "audit", "--command", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
         "--epsilon", "1", "--trials", "9", "--workers", "2", "--pilots", "0", "--quiet",
     ]  # fmt: skip
-    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path / "data")}, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(running(f"time.sleep(300)\0{tmp_path}")) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal_number)
-    assert process.wait(30) == 130
+    process = subprocess.Popen(
+        command, env=os.environ | {"TMPDIR": str(tmp_path / "data")}, stderr=subprocess.DEVNULL,
+        # Shells start background jobs with interrupts ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while len(running(f"time.sleep(300)\0{tmp_path}")) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal_number)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
     deadline = time.monotonic() + 5
     while running(str(tmp_path)) and time.monotonic() < deadline:  # those who were killed are still being buried
         time.sleep(0.1)

@@ -23,6 +23,7 @@ from lidp import checks
 from lidp.errors import InvalidArgument
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
+from lidp.interrupts import held_signals
 from lidp.target import Target
 from lidp.workers import die_with_the_parent
 
@@ -102,7 +103,7 @@ class Program:
         process = None
         with log.open("wb") as told:
             try:
-                with _held_signals():  # one that came before the process has a name would leave it behind
+                with held_signals():  # one that came before the process has a name would leave it behind
                     process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
                         words,
                         stdin=subprocess.DEVNULL,
@@ -110,7 +111,7 @@ class Program:
                         stderr=subprocess.STDOUT,
                         cwd=self.folder,
                         start_new_session=True,
-                        preexec_fn=_begin,
+                        preexec_fn=die_with_the_parent,
                     )
                 code = process.wait(self.time_limit)
             except OSError as error:
@@ -134,25 +135,6 @@ class Program:
             place.write_text(told, encoding="utf-8")
             kept = f"; all of its log is in {place}"
         return (f"; it printed: {last[:500]}" if last else "") + kept
-
-
-_ENDING = {signal.SIGINT, signal.SIGTERM}
-
-
-@contextlib.contextmanager
-def _held_signals() -> Iterator[None]:
-    """Let signals that end us wait for the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin() -> None:
-    """What the new process does before it becomes the program."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-    die_with_the_parent()
 
 
 def _digests(words: Sequence[str], folder: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument, LidpError
+from lidp.interrupts import held_signals
 from lidp.target import plain_preparation
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
 from lidp.workers import (
@@ -87,15 +88,22 @@ class Processes:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         process = context.Process(target=_work_once, args=(work, theirs, ours))
-        process.start()
-        theirs.close()
         try:
+            with held_signals():
+                process.start()
+                theirs.close()
+            # A process that it has forked may hold its end of the pipe, which then never closes.
+            while not ours.poll(_LOOK_SECONDS) and process.exitcode is None:
+                pass
+            if not ours.poll():
+                raise EOFError
             found, error = ours.recv()
         except (EOFError, OSError):
             process.join()
             raise AuditFailed(f"the process of the preparation died ({_told(process.exitcode)})") from None
         finally:
-            dismiss([process])
+            if process.pid is not None:
+                dismiss([process])
             ours.close()
         if error is not None:
             raise error
@@ -133,11 +141,12 @@ class _Pool:
         methods = multiprocessing.get_all_start_methods()
         self.context = multiprocessing.get_context("fork" if "fork" in methods else None)
         self.workers: list[_Worker] = []
-        for _ in range(min(options.workers, len(indices))):
-            self.workers.append(self._start())
         self.pace: float | None = None
 
     def results(self) -> Iterator[list[TrialRecord]]:
+        with held_signals():  # a worker that was started and is not in the list would never be dismissed
+            for _ in range(min(self.options.workers, len(self.queue))):
+                self.workers.append(self._start())
         for worker in self.workers:
             self._give(worker)
         while any(worker.pending for worker in self.workers):
@@ -253,8 +262,9 @@ class _Pool:
 
     def _replace(self, worker: _Worker) -> None:
         worker.pipe.close()
-        fresh = self._start()
-        self.workers[self.workers.index(worker)] = fresh
+        with held_signals():
+            fresh = self._start()
+            self.workers[self.workers.index(worker)] = fresh
         self._give(fresh)
 
     def _patience(self) -> float:

@@ -22,6 +22,7 @@ _AHEAD = 2  # tasks handed out per slot, so that none waits for the driver
 _LOOK_SECONDS = 2.0  # how often the nodes are counted
 _PATIENCE_SECONDS = 300.0  # how long a cluster may be without a node that can run a trial
 _MOST_LOSSES = 20  # nodes that may be lost under one trial
+_SILENT_SECONDS = 20.0  # how long nothing may begin though there is room, before waiting tasks are handed out anew
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,15 @@ class _Flight:
         self.tasks: dict[Any, _Task] = {}
         self.pace: float | None = None
         self.slots = cluster.require_slots()
-        self.seen_slots = self.looked = time.monotonic()
+        self.seen_slots = self.looked = self.heard = time.monotonic()
+        self.silence = _SILENT_SECONDS
         self.parcel = packed(ray, setup)
-        self.remote = ray.remote(work).options(
-            num_cpus=options.cpus_per_trial,
-            num_gpus=options.gpus_per_trial,
+        self.remote = self._remote()
+
+    def _remote(self) -> Any:
+        return self.ray.remote(work).options(
+            num_cpus=self.options.cpus_per_trial,
+            num_gpus=self.options.gpus_per_trial,
             num_returns="streaming",  # first that the task has begun, then its records
             max_retries=0,  # what is run again is decided here
             name="lidp trials",
@@ -114,8 +119,29 @@ class _Flight:
                 ready, _ = self.ray.wait(running, num_returns=1, timeout=self._patience())
             found = [record for stream in ready for record in self._receive(stream)]
             found.extend(self._overdue())
+            if ready:
+                self.heard, self.silence = time.monotonic(), _SILENT_SECONDS
+            elif time.monotonic() - self.heard > self.silence:
+                self._hand_out_anew()
             if found:
                 yield found
+
+    def _hand_out_anew(self) -> None:
+        """Take back what waits in Ray's queue, if there is room to run it.
+
+        Ray has been seen, rarely, to forget tasks that were waiting when a worker process died: nodes idle, and it asks for none.
+        Tasks of a remote function of their own have a queue of their own, which is not stuck. Nothing has been heard of these
+        trials, so that it cannot matter which of them are taken back; if all is well and the nodes are busy with other people's
+        work, it is asked less and less often.
+        """
+        waiting = [stream for stream, task in self.tasks.items() if task.since is None]
+        self.heard, self.silence = time.monotonic(), 2 * self.silence
+        if not waiting or len(self.tasks) - len(waiting) >= self.slots:
+            return
+        self.remote = self._remote()
+        for stream in reversed(waiting):
+            self._cancel(stream)
+            self.queue.extendleft(reversed(self.tasks.pop(stream).pending))
 
     def close(self) -> None:
         for stream in self.tasks:
