@@ -54,14 +54,17 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# A worker of the tests that dies, or hangs and is ended (pyproject.toml), ends the run: replacing it hangs with groups of tests.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
+# The tests of clusters by themselves, one after the other: they start a cluster of their own, which is enough for a machine.
+PYTEST := $(BIN)/python -m pytest
+TOGETHER := $(PYTEST) -n $(WORKERS) --dist worksteal
 
 test: lint
-	$(PYTEST) -m "not slow"
+	$(TOGETHER) -m "not slow and not cluster"
+	$(PYTEST) -m "not slow and cluster"
 
 test-all: lint
-	$(PYTEST)
+	$(TOGETHER) -m "not cluster"
+	$(PYTEST) -m "cluster"
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -28,7 +28,7 @@ from lidp.trials.ray_executor import Ray
 from tests import engine
 from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
 
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all, not one a worker
+pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parent.parent
 SMALL = {"node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": 80_000_000}
 
