@@ -64,6 +64,11 @@ class AuditPlan:
                 f"the claim is about {claim.neighbours} neighbours, the design tests {design.neighbours} ones; "
                 "a bound for one relation says nothing about the other"
             )
+        if target.neighbours not in (None, claim.neighbours):
+            raise InvalidArgument(
+                f"{target.name} was made for {target.neighbours} neighbours, the claim is about {claim.neighbours} ones; "
+                "make the target with the claim that is audited"
+            )
         check_probabilities(claim.delta, failure_probability)
         sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
         probe = _probe(design, sequential)

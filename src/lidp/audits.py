@@ -28,6 +28,7 @@ from lidp.streams import Purpose, stream
 from lidp.target import Target, fingerprint, plain_preparation, with_canaries
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
+from lidp.workers import use_one_core
 
 _FLUSH_SECONDS = 0.2  # finished trials are written, and bet on, at least this often
 
@@ -238,7 +239,8 @@ class _Audit:
         if target.prepare is not None and self.preparation is None:
             try:
                 work = partial(target.prepare, target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
-                found = executor.prepare(work) if hasattr(executor, "prepare") else work()
+                with use_one_core():  # as trials do: sums are rounded alike whoever runs them
+                    found = executor.prepare(work) if hasattr(executor, "prepare") else work()
                 if interrupts.seen:
                     raise KeyboardInterrupt  # it may have been taken for a failure of a pilot model
                 prepared = plain_preparation(found)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lidp.canaries import CanaryDistribution
+from lidp.claim import Neighbours
 from lidp.errors import InvalidArgument
 
 
@@ -58,6 +59,8 @@ class Target:
             randomness of its own: pilot models, a decomposition. It is stored with the audit and its models are counted.
         name: how results call the target.
         facts: what results should say of the target besides: numbers or words by name.
+        neighbours: the relation that planting a canary makes, where the data set or the noise of the mechanism is made for one;
+            audits of another are refused.
     """
 
     mechanism: Any
@@ -67,6 +70,7 @@ class Target:
     prepare: Any = None
     name: str = ""
     facts: Mapping[str, float | str] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

@@ -13,13 +13,18 @@ from lidp.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class DiracGradients:
-    """A uniformly random coordinate of R^dimension, or of some ``places`` in it, and a random sign. Rows of (coordinate, sign)."""
+    """A uniformly random coordinate of R^dimension, or of some ``places`` in it, and ``radius`` with a random sign.
+
+    Rows of (coordinate, number).
+    """
 
     dimension: int
     places: NDArray[np.int64] | None = field(default=None, repr=False)
+    radius: float = 1.0
 
     def __post_init__(self) -> None:
         checks.count(dimension=self.dimension)
+        checks.positive(radius=self.radius)
         if self.places is not None:
             places = np.asarray(self.places)
             if places.ndim != 1 or not len(places) or places.min() < 0 or places.max() >= self.dimension:
@@ -32,7 +37,7 @@ class DiracGradients:
         chosen = rng.integers(0, self.dimension if self.places is None else len(self.places), size)
         if self.places is not None:
             chosen = self.places[chosen]
-        return np.column_stack([chosen, 2.0 * rng.integers(0, 2, size) - 1.0])
+        return np.column_stack([chosen, self.radius * (2.0 * rng.integers(0, 2, size) - 1.0)])
 
 
 def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> NDArray[np.int64]:

@@ -254,13 +254,13 @@ def shuffle(state, order):  # pragma: no cover  # compiled
 
 @njit(cache=True, nogil=True, fastmath=True)
 def train(
-    x, unit, y, extra_x, extra_y, gradients, places, signs, theta, widths,
+    x, unit, y, extra_x, extra_y, gradients, places, numbers, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """DP-SGD from ``theta``, in place.
 
     The records are the rows of ``x`` (times ``unit``) and ``extra_x``, then one for each row of ``gradients`` and one for each
-    of ``places``: canaries that contribute a given gradient, or ``clip`` times a sign at a coordinate, instead of that of an
+    of ``places``: canaries that contribute a given gradient, or a number at a coordinate, instead of the gradient of an
     example. Every record is in a batch with probability ``rate`` (or batches are cut from a shuffled order). A canary's gradient
     joins the data's, which was taken at the same parameters.
     """
@@ -318,7 +318,7 @@ def train(
         for i in range(count):
             record = batch[i] - examples
             if record >= vectors:
-                gradient[places[record - vectors]] += clip * signs[record - vectors]
+                gradient[places[record - vectors]] += numbers[record - vectors]
             elif record >= 0:
                 source = gradients[record]
                 for j in range(gradient.shape[0]):

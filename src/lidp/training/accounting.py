@@ -15,6 +15,8 @@ from lidp.errors import InvalidArgument
 
 _NEAR = 1e-3  # how close, relatively, the search comes to the ε asked for, from below
 _FINE, _COARSE = 1e-4, 1e-3  # steps in which privacy losses are counted; coarse ones are ten times as fast, and never below
+_ROUNDS = 60
+_LARGEST_HALF = 300.0  # of ε under replace-one neighbours; beyond it no number of use is left of δ
 
 
 class Accountant(StrEnum):
@@ -94,7 +96,9 @@ def _least(bought: Callable[[float], float], epsilon: float, start: float) -> fl
     much = bought(little)
     while found < epsilon * (1 - _NEAR):
         # between the two in logarithms; halfway if that would hardly move
-        share = (math.log(much) - math.log(epsilon)) / (math.log(much) - math.log(max(found, 1e-9)))
+        share = 0.5
+        if math.isfinite(much):
+            share = (math.log(much) - math.log(epsilon)) / (math.log(much) - math.log(max(found, 1e-9)))
         between = little * (enough / little) ** min(max(share, 0.1), 0.9)
         at = bought(between)
         if at <= epsilon:
@@ -112,12 +116,14 @@ def _epsilon(
     if neighbours is Neighbours.ADD_REMOVE:
         return _add_remove(sigma, delta, rate, steps, accountant, interval)
     half = 0.0
-    for _ in range(60):  # δ' = δ / (1 + e^ε) depends on the ε that it gives; a few rounds settle it
+    for _ in range(_ROUNDS):  # δ' = δ / (1 + e^ε) depends on the ε that it gives; a few rounds settle it
+        if half > _LARGEST_HALF:
+            break
         found = _add_remove(sigma, delta / (1 + math.exp(half)), rate, steps, accountant, interval)
         if found <= half * (1 + 1e-6):
-            break
+            return 2 * half
         half = found
-    return 2 * half
+    return math.inf  # not settled, or as good as no privacy: too much is safe, too little is not
 
 
 def _add_remove(sigma: float, delta: float, rate: float, steps: int, accountant: Accountant, interval: float) -> float:

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     GRADIENT = "gradient"
     """a gradient: one number for each parameter"""
     COORDINATE = "coordinate"
-    """a gradient along one coordinate: the coordinate, and a sign; its length is the clip norm"""
+    """a gradient along one coordinate: the coordinate, and the number there"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TrainingSet:
 
     @property
     def coordinates(self) -> tuple[Ints, Singles]:
-        """Places and signs of gradients along one coordinate."""
+        """Places of gradients along one coordinate, and the numbers there."""
         if self.planted is None or self.kind is not Kind.COORDINATE or not len(self.planted):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         return self.planted[:, 0].astype(np.int64), self.planted[:, 1].astype(np.float32)

@@ -75,6 +75,8 @@ class Training:
     def __post_init__(self) -> None:
         checks.positive(epochs=self.epochs)
         checks.positive(batch_size=self.batch_size)
+        # No clipping is a fault to be found (see Fault), not a way to train: the accountant counts on it.
+        checks.positive(clip_norm=self.clip_norm)
         object.__setattr__(self, "sampling", _member(Sampling, "sampling", self.sampling))
         object.__setattr__(self, "accountant", _member(Accountant, "accountant", self.accountant))
 
@@ -117,6 +119,8 @@ def training_target(
     canaries = checks.count(canaries=canaries)
     pilots = checks.count(pilots=(4 if gradients else 32) if pilots is None else pilots)
     replaces = claim.neighbours is Neighbours.REPLACE_ONE
+    if replaces and canaries > len(data):
+        raise InvalidArgument(f"{canaries} canaries cannot replace {len(data)} records; plant fewer, or take more records")
     records = len(data) + (0 if replaces else canaries)
     rate = min(1.0, training.batch_size / records)
     steps = max(1, round(training.epochs * records / training.batch_size))
@@ -135,8 +139,8 @@ def training_target(
         test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
     )
     kind, drawn, score, pool = _canaries(planted, data, network, training, tail, scale, centred)
-    name = f"dpsgd on {data.name}"
-    if training.sampling is Sampling.SHUFFLE:
+    name, poisson = f"dpsgd on {data.name}", training.sampling is Sampling.POISSON
+    if not poisson:
         name += ", shuffled (not what the accountant assumes)"
     if broken is not Fault.NONE:
         name += f", fault: {broken}"
@@ -149,11 +153,11 @@ def training_target(
         name=name,
         facts={
             "noise multiplier": calibration.sigma,
-            "which buys ε =": calibration.epsilon,
-            "by": f"{calibration.accountant} accounting",
+            f"ε by {calibration.accountant} accounting{'' if poisson else ', if batches were Poisson samples'}": calibration.epsilon,
             "steps": steps,
-            "sampling rate": rate,
+            "sampling rate" if poisson else "batches in an epoch": rate if poisson else round(1 / rate),
         },
+        neighbours=claim.neighbours,
     )
     return TrainingTarget(target, trainer, calibration)
 
@@ -181,7 +185,7 @@ def _canaries(
         return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
     if canary is Canary.DIRAC_GRADIENT:
         places = quiet_coordinates(data.x, network.widths[1], _QUIET)
-        return Kind.COORDINATE, DiracGradients(network.size, places), CoordinateScore(centred), None
+        return Kind.COORDINATE, DiracGradients(network.size, places, training.clip_norm), CoordinateScore(centred), None
     if canary is Canary.TAIL_EXAMPLE:
         features = data.x.shape[1]
         pool = ExamplePool(tail_singular_vectors(data.x, tail or max(1, features // 3), checks.positive(scale=scale)))

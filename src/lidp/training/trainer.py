@@ -67,6 +67,8 @@ class DPSGD:
         if self.sampling not in list(Sampling):
             raise InvalidArgument(f"sampling must be one of {', '.join(Sampling)}, got {self.sampling!r}")
         object.__setattr__(self, "sampling", Sampling(self.sampling))
+        if self.sampling is Sampling.SHUFFLE and self.batch_size < 1:
+            raise InvalidArgument(f"shuffled batches need a batch_size of at least 1, got {self.batch_size:g}")
 
     def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Output:
         """Train a model. Initial parameters, batches and noise come from streams spawned off ``rng``."""
