@@ -17,6 +17,7 @@ from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Tar
 from lidp.integrations.opacus import (  # noqa: E402
     ConfigurationWarning,
     GrownPool,
+    GrownRecords,
     OpacusLoop,
     OpacusPlanting,
     audit_opacus,
@@ -41,7 +42,7 @@ FEW = CoinFlip(32)
 
 def planted(seeds=(), records=None, *, seed=0, **options):
     records = records or some_records()
-    sizes = {"length": len(records), "real": getattr(records, "real", len(records))}
+    sizes = {"length": len(records), "real": GrownRecords.count(records)}
     return OpacusPlanting(np.array(seeds, np.int64), np.random.default_rng(seed), **sizes, **options)
 
 
@@ -53,14 +54,19 @@ def one_run(script, seeds=(), *, records=None, noiseless=True, **options):
     return planting.outcome(script(records, planting))
 
 
-@pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
-def test_canaries_are_added_to_the_sum_of_clipped_gradients(mode):
+MODES = ["hooks", "functorch", "ew", "ghost", "fast"]
+
+
+@pytest.mark.parametrize("parts", [None, 64], ids=["whole", "virtual steps"])
+@pytest.mark.parametrize("mode", MODES)
+def test_canaries_are_added_to_the_sum_of_clipped_gradients(mode, parts):
     """At rate 1 and without noise a step moves by learning rate x canary / batch size, exactly, in every mode."""
-    script = Script(mode=mode, epochs=1, batch=RECORDS)
+    script = Script(mode=mode, epochs=1, batch=RECORDS, parts=parts)
     seeds = [11, 12, 13]
-    moved = one_run(script, seeds).moved - one_run(script).moved
+    there, gone = one_run(script, seeds), one_run(script)
+    assert there.steps == gone.steps == 1
     expected = -0.5 * directions(seeds, SIZE).sum(axis=0) / RECORDS
-    np.testing.assert_allclose(moved, expected, atol=1e-6)
+    np.testing.assert_allclose(there.moved - gone.moved, expected, atol=1e-6)
 
 
 def test_a_canary_takes_part_in_as_many_steps_as_its_sampling_rate_says():
@@ -84,31 +90,6 @@ def test_with_shuffled_batches_a_canary_takes_part_once_an_epoch():
     script(some_records(), planting)
     for epoch in range(6):
         assert sorted(np.concatenate(taken[4 * epoch : 4 * epoch + 4])) == list(range(20))
-
-
-def test_virtual_steps_are_one_step():
-    def train(records, planting):
-        model = torch.nn.Linear(FEATURES, 2)
-        torch.nn.init.zeros_(model.weight)
-        engine = PrivacyEngine(accountant="rdp")
-        model, optimizer, loader = engine.make_private(
-            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
-            data_loader=DataLoader(records, batch_size=RECORDS), noise_multiplier=1.0, max_grad_norm=1.0,
-        )  # fmt: skip
-        planting.attach(engine, optimizer, loader)
-        criterion = torch.nn.CrossEntropyLoss()
-        with BatchMemoryManager(data_loader=loader, max_physical_batch_size=64, optimizer=optimizer) as parts:
-            for x, y in parts:
-                optimizer.zero_grad()
-                criterion(model(x), y).backward()
-                optimizer.step()
-        return model
-
-    seeds = [4, 5]
-    there, gone = one_run(train, seeds), one_run(train)
-    assert there.steps == gone.steps == 1
-    expected = -0.5 * directions(seeds, SIZE).sum(axis=0) / RECORDS
-    np.testing.assert_allclose(there.moved - gone.moved, expected, atol=1e-6)
 
 
 def test_adaptive_clipping():
@@ -209,7 +190,93 @@ def test_noise_that_changes_on_the_way_is_not_overstated():
 
     found = opacus_target(Rising(), some_records()).settings
     assert len(found.noises) == 10
-    assert not [check for check in found.checks() if check.name == "noise overstated"]
+    names = {check.name for check in found.checks()}
+    assert not names & {"noise overstated", "noise missing", "steps not counted"}
+
+
+def test_noise_that_only_some_steps_have_is_overstated():
+    class Sparing(Script):
+        def __call__(self, records, planting):
+            attach = planting.attach
+
+            def and_spare(engine, optimizer, loader):
+                attach(engine, optimizer, loader)
+                step = optimizer.step
+
+                def quieter():
+                    step()
+                    optimizer.noise_multiplier = 0.5
+
+                optimizer.step = quieter
+
+            planting.attach = and_spare
+            model = super().__call__(records, planting)
+            self.engine.accountant.history[:] = [(4.0, 0.5, 10)]
+            return model
+
+    with pytest.warns(ConfigurationWarning, match="noise overstated: the accountant was told 4, the optimizer had 0.5"):
+        opacus_target(Sparing(), some_records())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_noise_is_measured(mode):
+    """An optimizer that says one thing and does another is named."""
+    right = opacus_target(Script(mode=mode), some_records()).settings
+    assert right.measured.numbers == 10 * SIZE
+    assert abs(right.measured.share - 1) < 5 / np.sqrt(2 * right.measured.numbers)
+    assert "noise missing" not in {check.name for check in right.checks()}
+    with pytest.warns(ConfigurationWarning, match=r"noise missing: steps added 0\.1\d* times the noise"):
+        opacus_target(Script(mode=mode, noise=0.5, told=4.0), some_records())
+
+
+def test_a_script_that_seeds_itself_ends_the_audit():
+    """With the same noise in every run a true claim is refuted."""
+
+    class Seeded(Script):
+        def __call__(self, records, planting):
+            torch.manual_seed(7)
+            return super().__call__(records, planting)
+
+    class OwnGenerator(Script):
+        def batches(self, loader):
+            self.optimizer.generator = torch.Generator().manual_seed(7)
+            return loader
+
+        def __call__(self, records, planting):
+            attach = planting.attach
+
+            def and_remember(engine, optimizer, loader):
+                self.optimizer = optimizer
+                attach(engine, optimizer, loader)
+
+            planting.attach = and_remember
+            return super().__call__(records, planting)
+
+    for script in (Seeded(epochs=1), OwnGenerator(epochs=1)):
+        with pytest.raises(AuditFailed, match="train seeds its generator itself"):
+            audit_opacus(script, some_records(), delta=1e-5, trials=2, design=CoinFlip(2), pilots=1)
+        with pytest.raises(AuditFailed, match="train seeds its generator itself"):
+            audit_opacus(script, some_records(), claim=Claim(2.0, 1e-5), trials=2, design=CoinFlip(2), pilots=1)
+
+
+def test_a_script_that_trains_on_another_loader_ends_the_audit():
+    class Astray(Script):
+        def batches(self, loader):
+            return DataLoader(loader.dataset, batch_size=100)
+
+    for canaries in (None, outliers()):
+        with pytest.raises(AuditFailed, match="train takes its batches from another loader"):
+            opacus_target(Astray(), some_records(), canaries=canaries)
+
+
+def test_what_a_final_model_does_not_show_of_fixed_size_batches_the_check_does():
+    """Neither the final model nor single steps tell shuffled batches from Poisson ones: the warning is what names them."""
+    script = Script(poisson=False, noise=2.0)
+    for white_box in (False, True):
+        with pytest.warns(ConfigurationWarning, match="fixed-size batches: the RDP accountant assumes Poisson sampling"):
+            found = audit_opacus(script, some_records(), delta=1e-5, trials=48, design=FEW, white_box=white_box)
+        assert found.verdict is Verdict.NOT_REFUTED
+        assert "fixed-size batches" in found.facts["does not fit"]
 
 
 @pytest.mark.parametrize("accountant", ["rdp", "prv", "gdp"])
@@ -270,8 +337,17 @@ def test_a_number_of_steps_that_varies_ends_the_audit_unless_the_claim_covers_it
             self.epochs = 1 + int(torch.randint(0, 3, ()))
             return super().__call__(records, planting)
 
-    with pytest.raises(AuditFailed, match="differs from run to run"):
-        audit_opacus(Moody(), some_records(), delta=1e-5, trials=20, design=CoinFlip(2))
+    class Fickle(Script):
+        """The noise that was promised in the rehearsal only."""
+
+        def __call__(self, records, planting):
+            model = super().__call__(records, planting)
+            self.noise = 1.0
+            return model
+
+    for script, what in ((Moody(), "steps"), (Fickle(), "noises")):
+        with pytest.raises(AuditFailed, match=f"one run had {what} .*differs from run to run"):
+            audit_opacus(script, some_records(), delta=1e-5, trials=20, design=CoinFlip(2))
     covered = audit_opacus(Moody(), some_records(), claim=Claim(5.0, 1e-5), trials=4, design=CoinFlip(2))
     assert covered.failed_runs == 0
 

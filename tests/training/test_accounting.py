@@ -1,5 +1,7 @@
 """Calibration: never too little noise, hardly too much."""
 
+import math
+
 import pytest
 
 from lidp import InvalidArgument, Neighbours
@@ -34,6 +36,14 @@ def test_replacing_is_removing_and_adding():
     # (1, δ / (1 + e)) for add/remove suffices, by the group property.
     smaller = {**SCHEDULE, "delta": 1e-5 / (1 + 2.71829)}
     assert epsilon_of_noise(found.sigma, accountant="rdp", **smaller) == pytest.approx(1.0, rel=2e-3)
+
+
+def test_replacing_where_the_search_begins_with_hardly_any_noise():
+    """The ε of the first guesses is beyond what numbers hold."""
+    found = calibrate(2.0, delta=1e-5, rate=1.0, steps=300, accountant="rdp", neighbours=Neighbours.REPLACE_ONE)
+    assert 1.99 < found.epsilon <= 2.0
+    settings = {"delta": 1e-5, "rate": 1.0, "steps": 300, "neighbours": Neighbours.REPLACE_ONE}
+    assert epsilon_of_noise(0.1, accountant="rdp", **settings) == math.inf
 
 
 def test_more_of_anything_costs_privacy():

@@ -79,9 +79,9 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
-    places, signs = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
+    places, numbers = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     _kernels.train(
-        x, np.float32(unit), y, extra_x, extra_y, vectors, places, signs, theta, np.array(widths),
+        x, np.float32(unit), y, extra_x, extra_y, vectors, places, numbers, theta, np.array(widths),
         steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
         words(seed), lanes(seed),
     )  # fmt: skip
@@ -96,13 +96,15 @@ def test_steps_on_all_records_with_every_kind_of_canary(widths):
     rng = np.random.default_rng(6)
     extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
     vectors = rng.standard_normal((3, len(start))).astype(np.float32)
-    places, signs = np.array([0, 2, 2]), np.array([1, -1, 1], np.float32)
-    _, found = run(widths, x, y, steps=3, batch=10, clip=0.3, extras=extras, gradients=vectors, coordinates=(places, signs))
+    places, numbers = np.array([0, 2, 2]), np.array([0.3, -0.3, 0.2], np.float32)
+    _, found = run(
+        widths, x, y, steps=3, batch=10, clip=0.3, extras=extras, gradients=vectors, coordinates=(places, numbers)
+    )
     theta = start.astype(float)
     for _ in range(3):
         total = brute_force.clipped_sum(theta, widths, np.vstack([x, extras[0]]), np.append(y, extras[1]), 0.3)
         total += vectors.sum(axis=0)
-        np.add.at(total, places, 0.3 * signs)
+        np.add.at(total, places, numbers)
         theta -= 0.5 / 10 * total
     np.testing.assert_allclose(found, theta, rtol=1e-4, atol=1e-5)
 
@@ -189,8 +191,8 @@ def test_shuffled_batches_see_every_record_once_an_epoch():
     """Gradients along coordinates as records: after an epoch each has moved its own coordinate exactly once."""
     widths = (4, 3)
     x, y = np.empty((0, 4), np.float32), np.empty(0, np.int64)
-    places, signs = np.arange(10), np.ones(10, np.float32)
-    start, found = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(places, signs))
+    places, numbers = np.arange(10), np.ones(10, np.float32)
+    start, found = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(places, numbers))
     np.testing.assert_allclose((start - found)[:10], 0.5 / 3, rtol=1e-5)
     np.testing.assert_array_equal(found[10:], start[10:])
 

@@ -95,6 +95,32 @@ def test_what_the_accountant_is_told():
     assert replaced.calibration.rate == 40 / 400
 
 
+def test_a_target_is_audited_under_the_neighbours_that_it_was_made_for():
+    """One that replaces records tells more under add/remove neighbours than its noise allows: a true claim would fall."""
+    replaced = training_target(DATA, Claim(2.0, 1e-5, "replace-one"), training=QUICK, pilots=1)
+    with pytest.raises(InvalidArgument, match="made for replace-one neighbours, the claim is about add-remove ones"):
+        lidp.audit(replaced.target, claim=CLAIM, trials=4)
+    added = training_target(DATA, CLAIM, training=QUICK, pilots=1)
+    with pytest.raises(InvalidArgument, match="made for add-remove neighbours, the claim is about replace-one ones"):
+        lidp.audit(
+            added.target, claim=Claim(2.0, 1e-5, "replace-one"), design=CoinFlip(4, Neighbours.REPLACE_ONE), trials=4
+        )
+    with pytest.raises(InvalidArgument, match="401 canaries cannot replace 400 records"):
+        training_target(DATA, Claim(2.0, 1e-5, "replace-one"), training=QUICK, canaries=401)
+
+
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+def test_gradient_canaries_are_as_long_as_the_clip_norm_even_if_nothing_is_clipped(canary):
+    training = replace(QUICK, clip_norm=0.5)
+    made = training_target(DATA, CLAIM, training=training, canary=canary, pilots=1, fault="no-clipping")
+    canaries = made.target.canaries.draw(np.random.default_rng(0), 1)
+    data = made.target.dataset
+    quiet = replace(made.trainer, sigma=0.0, rate=1.0, steps=1)
+    apart = [quiet.train(one, np.random.default_rng(0)) for one in (data, data.with_canaries(canaries))]
+    moved = np.linalg.norm(apart[1] - apart[0])
+    assert moved == pytest.approx(0.5 * training.learning_rate / training.batch_size, rel=1e-3)
+
+
 def test_faults_are_what_they_say():
     right = training_target(DATA, CLAIM, training=QUICK, pilots=1)
     little = training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="little-noise")
@@ -107,10 +133,14 @@ def test_faults_are_what_they_say():
     assert "fault: wrong-rate" in wrong.target.name
     shuffled = training_target(DATA, CLAIM, training=Training(sampling="shuffle", epochs=1), pilots=1)
     assert "not what the accountant assumes" in shuffled.target.name
+    assert "ε by pld accounting, if batches were Poisson samples" in shuffled.target.facts
+    assert "sampling rate" not in shuffled.target.facts
 
 
-def test_one_worker_or_two_is_the_same():
-    made = training_target(DATA, CLAIM, training=QUICK, pilots=3)
+@pytest.mark.parametrize("hidden", [(), (256, 256)], ids=["linear", "perceptron"])
+def test_one_worker_or_two_is_the_same(hidden):
+    """Pilot models too: large matrix products are rounded by the number of threads."""
+    made = training_target(DATA, CLAIM, training=replace(QUICK, hidden=hidden), pilots=3)
     one, two = (lidp.audit(made.target, claim=CLAIM, trials=8, workers=workers, stop_when="never") for workers in (1, 2))
     same(one, two)
 
@@ -137,6 +167,10 @@ def test_bad_training():
         trainer(sampling="sorted")
     with pytest.raises(InvalidArgument, match="epochs must be"):
         Training(epochs=0)
+    with pytest.raises(InvalidArgument, match="clip_norm must be above 0"):
+        Training(clip_norm=0)
+    with pytest.raises(InvalidArgument, match="shuffled batches need a batch_size of at least 1, got 0.5"):
+        trainer(sampling="shuffle", batch_size=0.5)
 
 
 def test_claims_that_cannot_be_calibrated():
@@ -219,38 +253,39 @@ def test_false_alarms_with_sampling_and_many_steps(canary):
     assert_covers(alarms, 100, 0.05)
 
 
+FAULTY = [
+    ("little-noise", "random-gradient"),
+    ("little-noise", "dirac-gradient"),
+    ("wrong-rate", "random-gradient"),
+    ("no-clipping", "tail-example"),
+    ("no-clipping", "mislabelled"),
+]
+BUDGET = 1024  # of make audit
+
+
+def preset_target(**options):
+    """What ``lidp audit dpsgd`` audits by default."""
+    data = synthetic_purchases(2_000, 1_000, classes=10)
+    training = Training(epochs=10, learning_rate=0.5)
+    return training_target(data, CLAIM, training=training, measure_accuracy=False, **options).target
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", list(Canary))
 def test_a_correct_trainer_is_not_refuted_in_forty_of_forty_seeds(canary):
-    made = training_target(DATA, CLAIM, training=QUICK, canary=canary, pilots=8, tail=40, measure_accuracy=False)
-    verdicts = [lidp.audit(made.target, claim=CLAIM, trials=256, seed=seed).verdict for seed in range(40)]
+    target = preset_target(canary=canary)
+    verdicts = [lidp.audit(target, claim=CLAIM, trials=96, seed=seed).verdict for seed in range(40)]
     assert verdicts.count(Verdict.NOT_REFUTED) == 40
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "canary"),
-    [
-        ("little-noise", "random-gradient"),
-        ("little-noise", "dirac-gradient"),
-        ("wrong-rate", "random-gradient"),
-        ("no-clipping", "tail-example"),
-        ("no-clipping", "mislabelled"),
-    ],
-)
+@pytest.mark.parametrize(("fault", "canary"), FAULTY)
 @pytest.mark.parametrize("seed", range(3))
 def test_faults_are_found_within_the_budget(fault, canary, seed):
-    data = synthetic_purchases(2_000, 1_000, classes=10)
-    made = training_target(
-        data,
-        CLAIM,
-        training=Training(epochs=10, learning_rate=0.5),
-        canary=canary,
-        fault=fault,
-        measure_accuracy=False,
+    assert (
+        lidp.audit(preset_target(canary=canary, fault=fault), claim=CLAIM, trials=BUDGET, seed=seed).verdict
+        is Verdict.REFUTED
     )
-    result = lidp.audit(made.target, claim=CLAIM, trials=768, seed=seed)
-    assert result.verdict is Verdict.REFUTED
 
 
 def test_the_noise_is_in_the_result(tmp_path):
@@ -258,6 +293,6 @@ def test_the_noise_is_in_the_result(tmp_path):
     result = lidp.audit(made.target, claim=CLAIM, trials=4, store=tmp_path / "audit.db")
     for found in (result, lidp.result_of(tmp_path / "audit.db")):
         assert found.facts["noise multiplier"] == made.calibration.sigma
-        assert found.facts["which buys ε ="] == made.calibration.epsilon
-        assert "which buys ε = " in str(found)
+        assert found.facts["ε by pld accounting"] == made.calibration.epsilon
+        assert "ε by pld accounting " in str(found)
     assert result.to_dict()["facts"]["steps"] == made.trainer.steps

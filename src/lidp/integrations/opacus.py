@@ -14,9 +14,11 @@ What the engine was told becomes the claim; what does not fit together is warned
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import kept_global_generators
-from lidp.integrations.opacus_settings import Check, ConfigurationWarning, Settings
+from lidp.integrations.opacus_settings import Check, ConfigurationWarning, MeasuredNoise, Settings
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, are_columns, joined, pick
 from lidp.integrations.torch import Loop, PlantedRecords, Train, cross_entropy, loop_target
@@ -49,15 +51,21 @@ class OpacusPlanting(Planting):
         *,
         length: int,
         real: int,
-        steps_of_all: int | None = None,
+        rehearsal: Rehearsal | None = None,
+        measures_noise: bool = False,
         **options: bool,
     ) -> None:
-        """``length`` is what the data set says, ``real`` how many records there are; all runs must take ``steps_of_all`` steps."""
+        """``length`` is what the data set says, ``real`` how many records there are; runs must be like the ``rehearsal``."""
         super().__init__(seeds, rng, **options)
         self._length, self._real = length, real
-        self._steps_of_all = steps_of_all
+        self._rehearsal = rehearsal
+        self._measures_noise = measures_noise
         self._settings: Callable[[], Settings] | None = None
-        self._noises: set[float] = set()
+        self._noises: Counter[float] = Counter()
+        self._squares, self._numbers = 0.0, 0
+        self._batches: list[int] | None = None
+        self.source: bytes | None = None
+        """a digest of the generator that noise came from, as it was before the first step; None if it tells nothing"""
 
     def attach(self, engine: Any, optimizer: Any, loader: Any) -> None:
         """Read the settings off, and add canaries where Opacus sums up clipped gradients.
@@ -83,32 +91,46 @@ class OpacusPlanting(Planting):
                 "canaries that are records need Poisson sampling: with shuffled batches the number of steps tells how many "
                 "there are. Use poisson_sampling=True, or gradient canaries"
             )
-        if self._real != self._length:
-            _sample_from(loader, self._real)
+        if poisson:
+            self._batches = _watch_batches(loader, self._real)
 
         def settings() -> Settings:
-            return Settings.of(engine, optimizer, loader, poisson=poisson, steps=self.steps, noises=self._noises)
+            measured = MeasuredNoise((self._squares / self._numbers) ** 0.5, self._numbers) if self._numbers else None
+            return Settings.of(
+                engine, optimizer, loader, poisson=poisson, steps=self.steps, noises=self._noises, measured=measured
+            )
 
         self._settings = settings
         self.watch(optimizer.params)
-        self._add_before_noise(optimizer, loader.sample_rate if poisson else 1 / len(loader), poisson, loader)
+        self._add_before_noise(engine, optimizer, loader.sample_rate if poisson else 1 / len(loader), poisson, loader)
 
-    def _add_before_noise(self, optimizer: Any, rate: float, poisson: bool, loader: Any) -> None:
+    def _add_before_noise(self, engine: Any, optimizer: Any, rate: float, poisson: bool, loader: Any) -> None:
         """Every mode of Opacus calls ``add_noise`` once a real step, when ``summed_grad`` holds the sum of clipped gradients."""
         add_noise = optimizer.add_noise
 
         def add_canaries_and_noise() -> None:
             parameters, norm, noise = optimizer.params, float(optimizer.max_grad_norm), optimizer.noise_multiplier
             epoch = None if poisson else max(1, len(loader) // optimizer.accumulated_iterations)
+            if not self.steps and not engine.secure_mode:
+                self.source = _state_of(optimizer.generator, parameters[0])
             self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, once_in=epoch)
-            self._noises.add(float(noise))
+            self._noises[float(noise)] += 1
             if self.noiseless:
                 optimizer.noise_multiplier = 0.0
             add_noise()
             optimizer.noise_multiplier = noise  # the accountant looks at it next
+            if self._measures_noise and noise > 0 and norm > 0:
+                self._measure(parameters, float(noise) * norm)
             self.released([p.grad for p in parameters], clip_norm=norm, noise_multiplier=float(noise), rate=rate)
 
         optimizer.add_noise = add_canaries_and_noise
+
+    def _measure(self, parameters: Any, stated: float) -> None:
+        """Note how large noise was, in units of what the optimizer states."""
+        for parameter in parameters:
+            noise = (parameter.grad - parameter.summed_grad.view_as(parameter.grad)).double() / stated
+            self._squares += float((noise * noise).sum())
+            self._numbers += noise.numel()
 
     def settings(self) -> Settings:
         """The settings after training, with what the accountant has counted."""
@@ -117,33 +139,82 @@ class OpacusPlanting(Planting):
         return self._settings()
 
     def outcome(self, model: Any) -> Trained:
-        """What the run gives to scores."""
-        self.settings()  # complains if there are none
-        if self._steps_of_all is not None and self.steps != self._steps_of_all:
+        """What the run gives to scores.
+
+        Raises:
+            AuditFailed: if canaries cannot have been planted, or the run is not like the rehearsal.
+        """
+        found = self.settings()  # complains if there are none
+        if self.steps and self._batches is not None and not self._batches[0]:
             raise AuditFailed(
-                f"one run took {self.steps} steps, another {self._steps_of_all}: what the accountant says differs from run to run. "
-                "Give the claim that covers all of them as claim="
+                "train takes its batches from another loader than the one that it attached, which make_private returned: "
+                "iterate over that one, or the accountant speaks of other training than this"
             )
+        if self._rehearsal is not None:
+            if self.source is not None and self.source == self._rehearsal.source:
+                raise AuditFailed(
+                    "noise begins with the same random numbers in every run: train seeds its generator itself "
+                    "(torch.manual_seed, or noise_generator=). Leave that to the audit, which seeds every run anew"
+                )
+            difference = None if self._rehearsal.settings is None else found.difference(self._rehearsal.settings)
+            if difference is not None:
+                raise AuditFailed(
+                    f"one run had {difference}: what the accountant says differs from run to run. "
+                    "Give the claim that covers all of them as claim="
+                )
         return super().outcome(model)
 
 
-def _sample_from(loader: Any, real: int) -> None:
-    """Let a Poisson loader sample from ``real`` records, although its data set says another number.
+@dataclass(frozen=True)
+class Rehearsal:
+    """What later runs are held against: where its noise came from, which must not be theirs, and its settings, which must.
 
-    Rate, steps, expected batch size and everything that is computed from lengths stay what they are for that number.
+    Settings are left out if the claim covers runs of any.
+    """
+
+    source: bytes | None
+    settings: Settings | None
+
+
+def _state_of(generator: Any, parameter: Any) -> bytes:
+    """A digest of the generator that noise for a parameter is drawn from."""
+    import torch
+
+    if generator is not None:
+        state = generator.get_state()
+    elif parameter.device.type == "cuda":
+        state = torch.cuda.get_rng_state(parameter.device)
+    else:
+        state = torch.get_rng_state()
+    return hashlib.sha256(state.cpu().numpy().tobytes()).digest()
+
+
+def _watch_batches(loader: Any, real: int) -> list[int] | None:
+    """Count the batches that a Poisson loader draws, and let it sample from ``real`` records whatever its data set says.
+
+    Rate, steps, expected batch size and everything that is computed from lengths stay what they are for the number that the data
+    set says. Returns where they are counted; None for a sampler that is not Opacus' own, which is left as it is.
     """
     import torch
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+
+    drawn = [0]
 
     class Sampler(UniformWithReplacementSampler):  # type: ignore[misc]
         def __iter__(self) -> Any:
             for _ in range(self.steps):
                 chosen = torch.rand(real, generator=self.generator) < self.sample_rate
+                drawn[0] += 1
                 yield chosen.nonzero().reshape(-1).tolist()
 
     old = loader.batch_sampler
+    if type(old) is not UniformWithReplacementSampler:
+        if real != old.num_samples:
+            raise AuditFailed(f"canaries that are records need the Poisson sampler of Opacus, got {type(old).__name__}")
+        return None
     new = Sampler(num_samples=old.num_samples, sample_rate=old.sample_rate, generator=old.generator, steps=old.steps)
     object.__setattr__(loader, "batch_sampler", new)  # a loader refuses to have it changed; nobody has used it yet
+    return drawn
 
 
 class GrownRecords:
@@ -154,13 +225,18 @@ class GrownRecords:
     """
 
     def __init__(self, records: Any, real: int, length: int) -> None:
-        self.records, self.real, self.length = records, real, length
+        self._records, self._real, self._length = records, real, length
 
     def __len__(self) -> int:
-        return self.length
+        return self._length
 
     def __getitem__(self, place: int) -> Any:
-        return self.records[place]
+        return self._records[place]
+
+    @classmethod
+    def count(cls, data: Any) -> int:
+        """How many records there really are in a data set."""
+        return data._real if isinstance(data, cls) else len(data)
 
 
 class GrownPool(PooledRecords):
@@ -176,7 +252,8 @@ class GrownPool(PooledRecords):
 class OpacusLoop(Loop):
     """A training loop that calls ``planting.attach``."""
 
-    steps_of_all: int | None = None
+    rehearsal: Rehearsal | None = None
+    measures_noise: bool = field(default=False, compare=False)
 
     def planting(self, data: Any, rng: np.random.Generator) -> OpacusPlanting:
         """One that attaches itself."""
@@ -185,8 +262,9 @@ class OpacusLoop(Loop):
             data.seeds if gradients else np.empty(0, np.int64),
             rng,
             length=len(data),
-            real=data.real if isinstance(data, GrownRecords) else len(data),
-            steps_of_all=self.steps_of_all,
+            real=GrownRecords.count(data),
+            rehearsal=self.rehearsal,
+            measures_noise=self.measures_noise,
             white_box=self.white_box,
             noiseless=self.noiseless,
             required=gradients,
@@ -210,7 +288,7 @@ def opacus_target(
     white_box: bool = False,
     pilots: int | None = None,
     threads: int = 1,
-    steps_may_vary: bool = False,
+    settings_may_vary: bool = False,
     name: str = "",
 ) -> OpacusTarget:
     """A target from a training loop with Opacus. One model is trained at once, to see what the engine is told.
@@ -222,7 +300,7 @@ def opacus_target(
         loss: ``loss(model, record)``, for canaries that are records.
         white_box: score what every step releases instead of the final model.
         pilots: models trained beforehand without canaries: 4 without noise for gradients, 8 for records.
-        steps_may_vary: whether the claim covers runs of any number of steps; else they must all have as many.
+        settings_may_vary: whether the claim covers runs of any noise, rate and number of steps; else all must have the same.
 
     Warns:
         ConfigurationWarning: for each of :meth:`Settings.checks`.
@@ -233,12 +311,12 @@ def opacus_target(
         raise InvalidArgument("records must be a data set for a DataLoader; wrap arrays in a TensorDataset")
     loop = OpacusLoop(train, white_box=white_box, threads=checks.count(threads=threads))
     data = None if canaries is None else GrownPool(records, canaries)
-    settings = _rehearse(loop, PlantedRecords(records) if data is None else data.with_canaries(()))
+    rehearsed = _rehearse(loop, PlantedRecords(records) if data is None else data.with_canaries(()))
+    settings = rehearsed.settings()
     found = settings.checks()
     for check in found:
         warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
-    if not steps_may_vary:
-        loop = replace(loop, steps_of_all=settings.steps)
+    loop = replace(loop, rehearsal=Rehearsal(rehearsed.source, None if settings_may_vary else settings))
     target = loop_target(
         loop,
         records,
@@ -252,6 +330,7 @@ def opacus_target(
             "steps": settings.steps,
             "accountant": settings.accountant,
             **({"does not fit": ", ".join(check.name for check in found)} if found else {}),
+            **({"not looked for": "missing clipping, behind which gradient canaries are planted"} if data is None else {}),
         },
         pilot_loop=replace(loop, noiseless=True),
         data=data,
@@ -261,13 +340,13 @@ def opacus_target(
     return OpacusTarget(target, settings)
 
 
-def _rehearse(loop: OpacusLoop, data: Any) -> Settings:
-    """The settings of a run without canaries."""
+def _rehearse(loop: OpacusLoop, data: Any) -> OpacusPlanting:
+    """A run without canaries, to see its settings and where its noise comes from."""
     start, own = np.random.default_rng(0).spawn(2)
-    planting = loop.planting(data, own)
+    planting = replace(loop, measures_noise=True).planting(data, own)
     with kept_global_generators():
         loop.run(data, planting, start)
-    return planting.settings()
+    return planting
 
 
 @dataclass(frozen=True)
@@ -313,7 +392,7 @@ def audit_opacus(
         white_box=white_box,
         pilots=pilots,
         threads=threads,
-        steps_may_vary=claim is not None,
+        settings_may_vary=claim is not None,
         name=name,
     )
     if claim is None:

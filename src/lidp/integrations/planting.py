@@ -60,7 +60,7 @@ class Planting:
         required: bool = True,
     ) -> None:
         """If ``required``, a run that never adds canaries ends the audit, whether or not it had any to add."""
-        self.seeds = seeds
+        self._seeds = seeds  # who is in, which is no business of the loop's
         self.white_box = white_box
         self.required = required
         self.noiseless = noiseless
@@ -92,8 +92,8 @@ class Planting:
         if not self._parameters:
             raise AuditFailed("there are no parameters to watch; pass model.parameters()")
         self._start = _flat(self._parameters)
-        if len(self.seeds) * self.size <= _KEPT_NUMBERS:
-            self._kept = directions(self.seeds, self.size)
+        if len(self._seeds) * self.size <= _KEPT_NUMBERS:
+            self._kept = directions(self._seeds, self.size)
 
     def add(self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, once_in: int | None = None) -> None:
         """Add the canaries that are sampled in this step, each of length ``clip_norm``, to sums of clipped gradients, in place.
@@ -113,14 +113,21 @@ class Planting:
         self.steps += 1
         if not len(sampled):
             return
-        rows = self._kept[sampled] if self._kept is not None else directions(self.seeds[sampled], self.size)
-        self._spread(np.float32(clip_norm) * rows.sum(axis=0), sums)
+        total = np.zeros(self.size, np.float32)
+        for number in sampled:  # one after the other: an array of them all would be copied first
+            total += self._direction(number)
+        total *= np.float32(clip_norm)
+        self._spread(total, sums)
+
+    def _direction(self, number: int) -> Singles:
+        found: Singles = directions(self._seeds[[number]], self.size)[0] if self._kept is None else self._kept[number]
+        return found
 
     def _sample(self, rate: float, once_in: int | None) -> Ints:
         if once_in is None:
-            return np.flatnonzero(self._rng.random(len(self.seeds)) < rate)
+            return np.flatnonzero(self._rng.random(len(self._seeds)) < rate)
         if self.steps % once_in == 0:
-            self._turns = self._rng.integers(0, once_in, len(self.seeds))
+            self._turns = self._rng.integers(0, once_in, len(self._seeds))
         return np.flatnonzero(self._turns == self.steps % once_in)
 
     def _spread(self, gradient: Singles, sums: Sequence[torch.Tensor]) -> None:

@@ -82,17 +82,21 @@ def factors_figure(table: Sequence[Row]) -> Figure:
 
 
 def utility_figure(table: Sequence[Row]) -> Figure:
-    """Test accuracy against the number of canaries."""
-    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
-    axes = figure.subplots()
-    for canary, colour in zip(sorted({row["canary"] for row in table}), (BLUE, ORANGE), strict=False):
-        rows = [row | {"epsilon_hat": row["accuracy"]} for row in table if row["canary"] == canary]
-        band(axes, rows, "canaries", canary, colour, "-")
-    logarithmic(axes, [row["canaries"] for row in table], base=2)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("canaries K")
-    axes.set_ylabel("test accuracy")
-    axes.legend(frameon=False)
+    """Test accuracy against the number of canaries, a panel for each kind of them and a line for each nominal ε."""
+    kinds = sorted({row["canary"] for row in table})
+    nominals = sorted({row["nominal_epsilon"] for row in table})
+    figure = Figure(figsize=(4.4 * len(kinds), 3.4), layout="constrained")
+    for axes, canary in zip(np.atleast_1d(figure.subplots(1, len(kinds))), kinds, strict=True):
+        for nominal, colour in zip(nominals, (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+            here = [row for row in table if (row["canary"], row["nominal_epsilon"]) == (canary, nominal)]
+            rows = [row | {"epsilon_hat": row["accuracy"]} for row in here]
+            band(axes, rows, "canaries", f"nominal ε = {nominal:g}", colour, "-")
+        logarithmic(axes, [row["canaries"] for row in table], base=2)
+        axes.set_ylim(0, 1)
+        axes.set_title(canary)
+        axes.set_xlabel("canaries K")
+    figure.axes[0].set_ylabel("test accuracy")
+    legend(figure)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
@@ -37,6 +37,11 @@ PAPER_FACTORS = {  # (pair, canary): factors at ε = 2, 4, 8, 16, by order; Tabl
     ("purchases-mlp", "tail-example"): {ORDERS[0]: (3.14, 1.06, 1.41, 9.28), ORDERS[1]: (2.84, 1.09, 1.36, 6.99)},
     ("purchases-mlp", "random-gradient"): {ORDERS[0]: (1.41, 0.71, 4.30, 2.84), ORDERS[1]: (1.29, 0.42, 4.35, 2.38)},
 }
+
+
+def nominal_epsilons(scale: Scale) -> list[float]:
+    """The nominal ε of a scale, the middle first, if time is short."""
+    return sorted(NOMINAL if scale is not Scale.SMOKE else NOMINAL[2:], key=lambda epsilon: abs(epsilon - 8))
 
 
 def bounds_table(rows: Sequence[Row], trials: Sequence[int]) -> list[Row]:
@@ -96,25 +101,21 @@ def _parts(scores: Scores | None, size: int) -> list[Scores]:
 class TrainingTrials(TrainedModels):
     """ε̂ against the number of trials for one data set and model, K = 16 and K = 1, both kinds of canary."""
 
-    trials: ClassVar[dict[Scale, tuple[int, ...]]] = {
-        Scale.SMOKE: (4, 8),
-        Scale.REDUCED: (125, 250, 500, 1000),
-        Scale.PAPER: (125, 250, 500, 1000),
-    }  # the largest number of trials n is trained, smaller ones are parts of it
-
-    def __init__(self, pair: Pair, name: str, reduced_seeds: int = 1) -> None:
+    def __init__(self, pair: Pair, name: str, *, reduced: tuple[int, ...], seeds: int = 1) -> None:
+        """``reduced`` and ``seeds`` are the numbers of trials and of repetitions at that scale."""
         self.pair = pair
-        self.seeds = {Scale.SMOKE: 1, Scale.REDUCED: reduced_seeds, Scale.PAPER: 1}
+        # The largest number of trials n is trained, smaller ones are parts of it.
+        self.trials = {Scale.SMOKE: (4, 8), Scale.REDUCED: reduced, Scale.PAPER: (125, 250, 500, 1000)}
+        self.seeds = {Scale.SMOKE: 1, Scale.REDUCED: seeds, Scale.PAPER: 1}
         self.name = name
         self.about = f"ε̂ against the number of trials n for trained models, K = 16 against K = 1: {pair.name}"
 
     def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:  # nothing depends on other cells
-        nominal = NOMINAL if scale is not Scale.SMOKE else NOMINAL[2:]
         largest = self.trials[scale][-1]
         runs = [
             Run(self.pair.name, self.pair.schedules[scale], canary, epsilon, canaries, step, seed)
             for seed in range(self.seeds[scale])
-            for epsilon in sorted(nominal, key=lambda epsilon: abs(epsilon - 8))  # the middle first, if time is short
+            for epsilon in nominal_epsilons(scale)
             for canary in reversed(CANARIES)
             for canaries in (MANY, 1)
             for step in (STEPS if canaries == MANY else STEPS[:2])
@@ -171,9 +172,9 @@ class Table1(Experiment):
 
 
 SECTION_6_TRIALS = (
-    TrainingTrials(FMNIST_LINEAR, "fmnist-trials", reduced_seeds=3),
-    TrainingTrials(FMNIST_MLP, "fmnist-mlp-trials"),
-    TrainingTrials(PURCHASES_MLP, "purchases-trials"),
+    TrainingTrials(FMNIST_LINEAR, "fmnist-trials", reduced=(125, 250, 500, 1000), seeds=2),
+    TrainingTrials(FMNIST_MLP, "fmnist-mlp-trials", reduced=(125, 250, 500)),
+    TrainingTrials(PURCHASES_MLP, "purchases-trials", reduced=(125, 250, 500)),
 )
 
 

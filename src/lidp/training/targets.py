@@ -23,6 +23,7 @@ from lidp.training.records import Kind, TrainingSet
 from lidp.training.scores import CoordinateScore, GradientScore, LossScore
 from lidp.training.trainer import DPSGD, Sampling
 
+_PROVISO = ", if batches were Poisson samples"
 _QUIET = 0.25  # the share of features whose weights carry gradients along one coordinate
 
 
@@ -153,7 +154,7 @@ def training_target(
         name=name,
         facts={
             "noise multiplier": calibration.sigma,
-            f"ε by {calibration.accountant} accounting{'' if poisson else ', if batches were Poisson samples'}": calibration.epsilon,
+            f"ε by {calibration.accountant} accounting{'' if poisson else _PROVISO}": calibration.epsilon,
             "steps": steps,
             "sampling rate" if poisson else "batches in an epoch": rate if poisson else round(1 / rate),
         },
