@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from lidp.cli.app import run
 from lidp.data import Dataset, fashion_mnist, load_fashion_mnist, load_npz, load_purchases, purchases, synthetic_purchases
 from lidp.data.idx import parse_idx, unpack
 from lidp.errors import InvalidData
@@ -246,6 +247,19 @@ def test_what_is_fetched_is_checked_before_it_is_kept(clothes, nowhere, site, ba
         assert "install Debian's package" in str(caught.value)
         left = {path.name: path.read_bytes() for path in kept.parent.iterdir()} if kept.parent.is_dir() else {}
         assert left == ({} if before is None else {kept.name: before})
+
+
+def test_a_download_is_allowed_on_the_command_line(clothes, nowhere, site, monkeypatch, capsys):
+    url, files, asked = site
+    files |= {f"{name}.gz": gzip.compress(content) for name, content in clothes.items()}
+    monkeypatch.setitem(load_fashion_mnist.__kwdefaults__, "url", url)
+    words = "audit dpsgd --preset fmnist-linear --epsilon 4 --epochs 1 --batch-size 10 --canaries 4 --trials 2 --pilots 1 --quiet"
+    assert run(words.split()) == 2
+    assert "lidp audit dpsgd --download" in capsys.readouterr().err
+    assert not asked
+    assert run([*words.split(), "--download"]) == 0
+    assert sorted(asked) == sorted(files)
+    assert run(words.split()) == 0
 
 
 def test_a_cache_that_cannot_be_written_to(clothes, nowhere, site):
