@@ -1,11 +1,18 @@
 """``lidp audit dpsgd`` as a user types it."""
 
 import json
+import shlex
+import sqlite3
 
 import numpy as np
 import pytest
 
+from lidp import Claim, result_of
 from lidp.cli.app import run
+from lidp.cli.training_options import as_text, training_target_of
+from lidp.data import purchases
+from lidp.report.command import command_of
+from lidp.training import Accountant
 
 QUICK = ("--epsilon", "2", "--delta", "1e-5", "--records", "300", "--epochs", "1", "--pilots", "2", "--canaries", "8")
 
@@ -47,6 +54,118 @@ def test_data_of_ones_own(capsys, tmp_path):
     assert "dpsgd on mine claims (2, 1e-05)-DP" in out
 
 
+# what is typed, and what it changes; the target is seen through what the store keeps of it
+CHANGES = [
+    (["--learning-rate", "0.25"], lambda target: target.mechanism.learning_rate, 0.25),
+    (["--batch-size", "30"], lambda target: target.mechanism.batch_size, 30),
+    (["--clip-norm", "0.5"], lambda target: target.mechanism.clip_norm, 0.5),
+    (["--hidden", "7,5"], lambda target: target.mechanism.network.hidden, (7, 5)),
+    (["--preset", "fmnist-mlp", "--hidden", "none"], lambda target: target.mechanism.network.hidden, ()),
+    (["--hidden", "7", "--random-start"], lambda target: target.mechanism.random_start, True),
+    (["--accountant", "rdp"], lambda target: target.facts["by"], f"{Accountant.RDP} accounting"),
+    (["--pilots", "3"], lambda target: target.prepare.count, 3),
+    (["--raw-scores"], lambda target: target.score.centred, False),
+    (["--raw-scores", "--canary", "blank"], lambda target: target.score.centred, False),
+]
+
+
+@pytest.fixture
+def mine(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 100)
+    np.savez(tmp_path / "mine.npz", x=rng.standard_normal((100, 5)) + y[:, None], y=y)
+    return tmp_path / "mine.npz"
+
+
+@pytest.mark.parametrize(
+    ("options", "changed", "value"), CHANGES, ids=lambda part: " ".join(part) if type(part) is list else ""
+)
+def test_how_to_train(capsys, tmp_path, mine, options, changed, value):
+    store = tmp_path / "a.db"
+    shared = {"data": mine, "preset": "fmnist-mlp" if "fmnist-mlp" in options else None}
+    plain = f"audit dpsgd --epsilon 2 --epochs 1 --canaries 4 --trials 2 --quiet --data {mine}".split()
+    assert run([*plain, *options, "--store", str(store)]) == 0
+    made = result_of(store)
+    assert changed(training_target_of(made.configuration["origin"], made.claim)) == value
+    assert changed(training_target_of(as_text("dpsgd", 4, shared), made.claim)) != value
+    # The command that the report prints makes the same audit, which another is not.
+    _, *words = shlex.split(command_of(made.configuration))
+    assert run([*words, "--store", str(tmp_path / "b.db"), "--quiet"]) == 0
+    again = result_of(tmp_path / "b.db")
+    assert (again.configuration, again.bound) == (made.configuration, made.bound)
+    capsys.readouterr()
+    assert run([*plain, "--store", str(store)]) == 2
+    err = capsys.readouterr().err
+    assert "belongs to another audit" in err or "is not what it was when" in err
+
+
+def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
+    store = tmp_path / "a.db"
+    monkeypatch.chdir(tmp_path)
+    code, whole, _ = lidp(
+        capsys, "audit", "dpsgd", "--epsilon", 2, "--epochs", 1, "--canaries", 4, "--trials", 6, "--store", store, "--json",
+        "--data", "mine.npz", "--hidden", "7,5", "--learning-rate", 0.1, "--batch-size", 20, "--clip-norm", 0.5, "--random-start",
+        "--raw-scores", "--accountant", "rdp", "--pilots", 2,
+    )  # fmt: skip
+    assert code == 0
+    with sqlite3.connect(store) as opened:  # as if it had been interrupted
+        opened.execute("DELETE FROM trials WHERE number >= 2")
+        opened.execute("DELETE FROM scores WHERE trial >= 2")
+    opened.close()
+    assert result_of(store).bound.trials == 2
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    code, again, err = lidp(capsys, "resume", store, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    whole, again = json.loads(whole), json.loads(again)
+    assert again["bound"] == whole["bound"]
+    assert again["bound"]["trials"] == 6
+
+
+def test_the_name_of_a_link_is_kept(tmp_path, mine, monkeypatch):
+    mine.rename(tmp_path / "0123")
+    mine.symlink_to(tmp_path / "0123")  # as some caches keep files
+    monkeypatch.chdir(tmp_path)
+    assert training_target_of(as_text("dpsgd", 4, {"data": "mine.npz"}), Claim(2, 1e-5)).name == "dpsgd on mine"
+
+
+def test_an_npz_is_purchase_100_for_its_preset(capsys, tmp_path, mine, monkeypatch):
+    monkeypatch.setattr(purchases, "TRAINING", 30)
+    monkeypatch.setattr(purchases, "TEST", 10)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "purchase.npz", x=rng.integers(0, 2, (50, 600)), y=rng.integers(0, 100, 50))
+    options = (
+        "audit",
+        "dpsgd",
+        "--preset",
+        "purchase-mlp",
+        "--epsilon",
+        2,
+        "--epochs",
+        1,
+        "--hidden",
+        "none",
+        "--canaries",
+        4,
+    )
+    code, out, _ = lidp(capsys, *options, "--trials", 2, "--pilots", 1, "--quiet", "--data", tmp_path / "purchase.npz")
+    assert code == 0
+    assert "dpsgd on purchase-100 claims" in out
+    code, _, err = lidp(capsys, *options, "--data", mine)
+    assert code == 2
+    assert "5 features, expected 600; Purchase-100 is" in err
+    assert "data of your own are for load_npz, or another --preset" in err
+
+
+def test_what_the_help_says(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = lidp(capsys, "audit", "--help")
+    assert code == 0
+    said = " ".join(out.split())
+    assert "The claimed δ. [default: (0, for dpsgd 1e-5)]" in said
+    assert "poisson, or shuffle, which the accountant does not cover." in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -61,6 +180,23 @@ def test_data_of_ones_own(capsys, tmp_path):
         (["dpsgd", "--records", "0"], "records must be"),
         (["dpsgd", "--records", "5000"], "has 2,000 training examples"),
         (["dpsgd", "--epochs", "-1"], "epochs must be"),
+        (["dpsgd", "--learning-rate", "0"], "learning_rate must be"),
+        (["dpsgd", "--batch-size", "-1"], "batch_size must be"),
+        (["dpsgd", "--clip-norm", "0"], "clip_norm must be above 0"),
+        (["dpsgd", "--hidden", "256,"], "hidden must be widths of layers, as 256,256, or none"),
+        (["dpsgd", "--hidden", "256,0"], "hidden must be widths of layers, as 256,256, or none"),
+        (["dpsgd", "--hidden", "2.5"], "hidden must be widths of layers, as 256,256, or none"),
+        (["dpsgd", "--start", "again"], "start must be fixed or random"),
+        (["dpsgd", "--scores", "again"], "scores must be raw or centred"),
+        (["dpsgd", "--preset", ""], "--preset is empty"),
+        (["dpsgd", "--canary", ""], "--canary is empty"),
+        (["dpsgd", "--data", ""], "--data is empty"),
+        (["dpsgd", "--fault", ""], "--fault is empty"),
+        (["dpsgd", "--sampling", ""], "--sampling is empty"),
+        (["dpsgd?canaries=4&epochs=many"], "the target is dpsgd, and its options are"),
+        (["gaussian", "--download"], "--download is for the target dpsgd, not for gaussian"),
+        (["gaussian", "--raw-scores"], "--raw-scores is for the target dpsgd, not for gaussian"),
+        (["--command", "true {data} {out}", "--data", "a.npz", "--random-start"], "--random-start is for the target dpsgd"),
         (["gaussian", "--preset", "fmnist-linear"], "--preset is for the target dpsgd, not for gaussian"),
     ],
 )

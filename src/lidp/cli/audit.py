@@ -54,7 +54,7 @@ def command(
     epsilon: options.ClaimedEpsilon,
     target: Annotated[str, typer.Argument(help="What to audit.", show_default=False)] = "",
     program: command_options.Command = None,
-    delta: options.Delta = 0.0,
+    delta: Annotated[float | None, typer.Option(help="The claimed δ.", show_default="0, for dpsgd 1e-5")] = None,
     design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip",
     canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
     trials: Annotated[int, typer.Option(help="The budget: trials at most.")] = 256,
@@ -81,20 +81,34 @@ def command(
     preset: training_options.Preset = None,
     canary: training_options.Canary = None,
     data: training_options.Data = None,
+    download: training_options.Download = False,
     records: training_options.Records = None,
     epochs: training_options.Epochs = None,
+    batch_size: training_options.BatchSize = None,
+    learning_rate: training_options.LearningRate = None,
+    hidden: training_options.Hidden = None,
+    clip_norm: training_options.ClipNorm = None,
+    random_start: training_options.RandomStart = False,
+    start: training_options.Start = None,
     sampling: training_options.Sampling = None,
     accountant: training_options.Accountant = None,
     pilots: training_options.Pilots = None,
+    raw_scores: training_options.RawScores = False,
+    scores: training_options.Scores = None,
     fault: training_options.Fault = None,
     pair: Annotated[bool, typer.Option("--pair", help="The target is a mechanism and two data sets.")] = False,
     runs: Annotated[int, typer.Option(help="The budget of --pair: runs at most.")] = 50_000,
     every: Annotated[bool, typer.Option("--all", help="All mechanisms of the catalogue.")] = False,
 ) -> int:
-    trained = {"preset": preset, "canary": canary, "data": data, "records": records, "epochs": epochs}
-    trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "fault": fault}
+    trained: dict[str, object] = {"preset": preset, "canary": canary, "data": data, "download": download or None}
+    trained |= {"records": records, "epochs": epochs, "batch-size": batch_size, "learning-rate": learning_rate}
+    trained |= {"hidden": hidden, "clip-norm": clip_norm, "random-start": random_start or None, "start": start}
+    trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "raw-scores": raw_scores or None}
+    trained |= {"scores": scores, "fault": fault}
     if bool(target) == (program is not None):
         raise InvalidArgument("give either a TARGET or --command, what to audit")
+    if delta is None:
+        delta = training_options.DELTA if target == training_options.NAME else 0.0
     if pair_audits.is_pair(target, pair):
         pair_audits.refuse({**trained, **_given(context, *_FOR_CANARIES)}, "for audits with canaries, not for --pair")
         claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
@@ -118,8 +132,6 @@ def command(
     pair_audits.refuse(_given(context, "runs"), "for --pair")
     if every:
         raise InvalidArgument("--all is for the target catalogue")
-    if target == training_options.NAME and not _given(context, "delta")["delta"]:
-        delta = training_options.DELTA
     if program is None:
         target = training_options.as_text(target, canaries, trained)
     else:  # the limit is the program's own: it ends what the program has started, too
@@ -131,7 +143,7 @@ def command(
 
     def run(watch: Watch | None) -> AuditResult:
         return audit(
-            load_target(target, claim),
+            load_target(target, claim, download=download),
             claim=claim,
             design=layout,
             trials=trials,

@@ -41,8 +41,10 @@ BUILT_IN: dict[str, Callable[[str, Claim], Target]] = {
 }
 
 
-def load_target(text: str, claim: Claim) -> Target:
+def load_target(text: str, claim: Claim, *, download: bool = False) -> Target:
     """The target that a text names: a built-in name, ``package.module:object`` or ``path/file.py:object``.
+
+    The data of a built-in one may be fetched if ``download``.
 
     Raises:
         InvalidArgument: if there is no such thing, or it is not a Target.
@@ -51,6 +53,8 @@ def load_target(text: str, claim: Claim) -> Target:
     name = text.partition("?")[0]
     if text.startswith(f"{command_options.NAME}?"):
         return command_options.command_target_of(text, claim)
+    if name == NAME:
+        return training_target_of(text, claim, download=download)
     if name in BUILT_IN:
         return BUILT_IN[name](text, claim)
     found = find_object(text)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 import typer
 
+from lidp import checks
 from lidp.claim import Claim
 from lidp.errors import InvalidArgument
 from lidp.target import Target
@@ -25,44 +27,118 @@ Canary = Annotated[
         help="random-gradient, dirac-gradient, tail-example, mislabelled or blank.", show_default="random-gradient"
     ),
 ]
-Data = Annotated[str | None, typer.Option(help="A folder or file with the data.", show_default="where it usually is")]
+Data = Annotated[
+    str | None,
+    typer.Option(help="A folder or file with the data; an .npz file has your own.", show_default="where it usually is"),
+]
+Download = Annotated[bool, typer.Option("--download", help="Fetch the preset's data if they are missing or damaged.")]
 Records = Annotated[int | None, typer.Option(help="Only so many training records.", show_default="all")]
 Epochs = Annotated[float | None, typer.Option(help="Passes over the data.", show_default="the preset's")]
-Sampling = Annotated[str | None, typer.Option(help="poisson or shuffle.", show_default="poisson")]
+BatchSize = Annotated[float | None, typer.Option(help="Expected records in a batch.", show_default="the preset's")]
+LearningRate = Annotated[float | None, typer.Option(help="The length of steps.", show_default="the preset's")]
+Hidden = Annotated[
+    str | None,
+    typer.Option(help="Widths of hidden layers, as 256,256; none for a linear model.", show_default="the preset's"),
+]
+ClipNorm = Annotated[float | None, typer.Option(help="The norm gradients are clipped to.", show_default="the preset's")]
+RandomStart = Annotated[bool, typer.Option("--random-start", help="Start each model from random parameters of its own.")]
+Sampling = Annotated[
+    str | None,
+    typer.Option(help="poisson, or shuffle, which the accountant does not cover.", show_default="poisson"),
+]
 Accountant = Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")]
 Pilots = Annotated[int | None, typer.Option(help="Models trained beforehand to compare with.", show_default="4 or 32")]
+RawScores = Annotated[bool, typer.Option("--raw-scores", help="The paper's scores: not relative to pilot models.")]
 Fault = Annotated[str | None, typer.Option(help="Break it: little-noise, no-clipping or wrong-rate.", show_default="none")]
 
-_READ: dict[str, Callable[[str], Any]] = {"records": int, "epochs": float, "pilots": int, "canaries": int}
+# The command that a report prints has an option with a value for each part of the text. A flag has none: these stand for it.
+Start = Annotated[str | None, typer.Option(hidden=True)]
+Scores = Annotated[str | None, typer.Option(hidden=True)]
+_FLAGS = {"random-start": ("start", "random"), "raw-scores": ("scores", "raw")}
 
 
 def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
-    """The target with its options as one text, which a store keeps; options are for ``dpsgd`` only."""
+    """The target with its options as one text, which a store keeps; options are for ``dpsgd`` only.
+
+    Whether to download is left out: it does not change what is trained. A place is kept in full, so that an audit can be resumed
+    from anywhere.
+    """
     given = {name: value for name, value in options.items() if value is not None}
+    if target.startswith(f"{NAME}?"):
+        raise InvalidArgument(f"the target is {NAME}, and its options are --preset, --canary and so on, got {target!r}")
     if target != NAME:
         for name in given:
             meant = f"the target {NAME} or --command" if name in WITH_COMMAND else f"the target {NAME}"
             raise InvalidArgument(f"--{name} is for {meant}, not for {target}")
         return target
-    return f"{NAME}?{urlencode({'canaries': canaries, **given})}"
+    for name, value in given.items():
+        if value == "":
+            raise InvalidArgument(f"--{name} is empty; say what it shall be, or leave it out")
+    given.pop("download", None)
+    if "data" in given:
+        given["data"] = Path(str(given["data"])).absolute()  # and no links resolved: the name says what is in a file
+    said = dict(_FLAGS.get(name, (name, value)) for name, value in given.items())
+    return f"{NAME}?{urlencode({'canaries': canaries, **said})}"
 
 
-def training_target_of(text: str, claim: Claim) -> Target:
-    """The target that a text made by :func:`as_text` means."""
-    from lidp.data import load_npz
+def training_target_of(text: str, claim: Claim, *, download: bool = False) -> Target:
+    """The target that a text made by :func:`as_text` means; its data may be fetched if ``download``."""
     from lidp.training import find_preset, training_target
 
-    given = {name: _READ.get(name, str)(value) for name, value in parse_qsl(text.partition("?")[2])}
-    preset = find_preset(given.pop("preset", "purchases"))
-    place, records = given.pop("data", None), given.pop("records", None)
-    data = load_npz(place) if place is not None and place.endswith(".npz") else preset.load(place)
-    training = preset.training(**{name: given.pop(name) for name in ("epochs", "sampling", "accountant") if name in given})
+    read = {name.replace("-", "_"): _READ.get(name, str)(value) for name, value in parse_qsl(text.partition("?")[2])}
+    preset = find_preset(read.pop("preset", "purchases"))
+    place, records = read.pop("data", None), read.pop("records", None)
+    changes = {name: read.pop(name) for name in _TRAINING if name in read}
+    random_start, centred = read.pop("start", False), read.pop("scores", True)
+    training = preset.training(**changes, random_start=random_start)
+    data = preset.load(place, download=download)
     made = training_target(
         data if records is None else data.first(records),
         claim,
         training=training,
         tail=min(preset.tail, data.x.shape[1]),
         scale=preset.scale,
-        **given,
+        centred=centred,
+        **read,
     )
     return made.target
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    if text == "none":
+        return ()
+    try:
+        return tuple(checks.count(hidden=int(width)) for width in text.split(","))
+    except ValueError:
+        raise InvalidArgument(
+            f"hidden must be widths of layers, as 256,256, or none for a linear model, got {text!r}"
+        ) from None
+
+
+def _clip_norm(text: str) -> float:
+    # 0 would switch clipping off, which is a fault: no option of a training that is to be private
+    return checks.positive(clip_norm=float(text))
+
+
+def _either(name: str, no: str, yes: str) -> Callable[[str], bool]:
+    def read(text: str) -> bool:
+        if text not in (no, yes):
+            raise InvalidArgument(f"{name} must be {no} or {yes}, got {text!r}")
+        return text == yes
+
+    return read
+
+
+_TRAINING = ("hidden", "epochs", "batch_size", "learning_rate", "clip_norm", "sampling", "accountant")
+_READ: dict[str, Callable[[str], Any]] = {
+    "records": int,
+    "epochs": float,
+    "batch-size": float,
+    "learning-rate": float,
+    "hidden": _widths,
+    "clip-norm": _clip_norm,
+    "start": _either("start", "fixed", "random"),
+    "scores": _either("scores", "raw", "centred"),
+    "pilots": int,
+    "canaries": int,
+}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
 import os
-import urllib.error
 import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from lidp.errors import InvalidData
+
+T = TypeVar("T")
+
+DOWNLOAD = "a download (download=True, or lidp audit dpsgd --download)"
+"""How to allow one, in Python and on the command line."""
 
 
 def own_folders(name: str) -> list[Path]:
@@ -21,14 +29,41 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")) / "lidp"
 
 
-def fetch(url: str, path: Path, remedy: str) -> None:
-    """Fetch a file, whole or not at all."""
+def read(path: Path) -> bytes:
+    """The content of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidData(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def is_web_page(content: bytes) -> bool:
+    """Whether this is a page, as is saved when a site answers with an excuse instead of a file."""
+    return content[:100].lstrip().startswith(b"<")
+
+
+def fetch(url: str, path: Path, remedy: str, read_checked: Callable[[bytes, str], T]) -> T:
+    """Fetch a file, whole and checked or not at all: ``read_checked(content, where)`` comes before it is put in its place.
+
+    Returns:
+        What ``read_checked`` makes of the content.
+
+    Raises:
+        InvalidData: if it cannot be fetched or written, and whatever ``read_checked`` raises.
+    """
     try:
         with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310  # the caller's own choice of site
             content = response.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise InvalidData(f"{url}: cannot be fetched: {error}; {remedy}") from None
-    path.parent.mkdir(parents=True, exist_ok=True)
+    found = read_checked(content, f"what was fetched from {url}")
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise InvalidData(f"{path}: what was fetched cannot be kept there: {error.strerror or error}; {remedy}") from None
+    return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,31 +15,39 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.data.dataset import Dataset
-from lidp.data.npz import load_npz
-from lidp.data.places import cache, fetch, own_folders
+from lidp.data.npz import examples, read_arrays
+from lidp.data.places import DOWNLOAD, cache, fetch, is_web_page, own_folders, read
 from lidp.errors import InvalidData
 
 FEATURES, CLASSES = 600, 100
 TRAINING, TEST = 20_000, 5_000
+PUBLISHED = 197_324
+"""How many examples there are in the file as published. No digest of it is, so a download is checked by what it holds."""
 URL = "https://www.comp.nus.edu.sg/~reza/files/dataset_purchase.tgz"
-_REMEDY = "name a file dataset_purchase.tgz, .csv or .npz, or put it into $LIDP_DATA, or allow download=True"
+FILES = ("dataset_purchase.tgz", "dataset_purchase", "dataset_purchase.csv", "purchase.npz")
+_EXPECTED = (
+    f"Purchase-100 is a table, a label from 1 to {CLASSES} and {FEATURES} zeros and ones a line ({FILES[0]}, or what is in it), "
+    f"or an .npz file with the same as x and y (from 0 to {CLASSES - 1})"
+)
+_REMEDY = (
+    f"to get it, fetch {URL} and name it as path or --data, or put it into $LIDP_DATA, or name none and allow {DOWNLOAD}"
+)
+_ADVICE = f"{_EXPECTED}; {_REMEDY}"
+
+Table = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 def load_purchases(path: str | Path | None = None, *, seed: int = 0, download: bool = False, url: str = URL) -> Dataset:
     """Purchase-100: 20,000 training and 5,000 test examples, a choice that the seed fixes.
 
     From ``dataset_purchase.tgz`` as published, from the table in it (a line an example: a label from 1 to 100, then 600 zeros and
-    ones), or from an ``.npz`` with ``x`` and ``y``.
+    ones), or from an ``.npz`` with ``x`` and ``y`` (labels from 0 to 99). Looked for at ``path``, in ``$LIDP_DATA`` and its folder
+    ``purchase``, and in the cache (``~/.cache/lidp``); as a last resort, and only if ``download``, fetched into the cache, where
+    what is damaged is fetched anew.
     """
-    found = _find(None if path is None else Path(path), download, url)
-    if found.suffix == ".npz":
-        return load_npz(found, seed=seed)
-    table = _read_table(found)
-    if len(table) < TRAINING + TEST:
-        raise InvalidData(f"{found}: {len(table):,} examples, at least {TRAINING + TEST:,} are needed")
-    chosen = table[np.random.default_rng(seed).permutation(len(table))[: TRAINING + TEST]]
-    x, y = chosen[:, 1:].astype(np.uint8), chosen[:, 0].astype(np.int64) - 1
-    return _split("purchase-100", x, y, TRAINING, CLASSES)
+    x, y = _load(None if path is None else Path(path), download, url)
+    chosen = np.random.default_rng(seed).permutation(len(y))[: TRAINING + TEST]
+    return _split("purchase-100", x[chosen], y[chosen], TRAINING, CLASSES)
 
 
 def synthetic_purchases(
@@ -63,42 +72,99 @@ def _split(name: str, x: NDArray[np.uint8], y: NDArray[np.int64], training: int,
     return Dataset(name, x[:training], y[:training], x[training:].astype(np.float32), y[training:], classes)
 
 
-def _find(path: Path | None, download: bool, url: str) -> Path:
+def _load(path: Path | None, download: bool, url: str) -> Table:
+    """All examples, from a file that is there or is fetched."""
+    found = _find(path, download)
+    if found is not None:
+        try:
+            return _read(found)
+        except InvalidData:
+            if path is not None or not download or found.parent != cache():
+                raise
+    return fetch(url, cache() / FILES[0], _ADVICE, _read_published)
+
+
+def _find(path: Path | None, download: bool) -> Path | None:
     if path is not None:
         if not path.is_file():
-            raise InvalidData(f"{path}: there is no such file; {_REMEDY}")
+            what = "is a folder, name a file" if path.is_dir() else "there is no such file"
+            raise InvalidData(f"{path}: {what}; {_ADVICE}")
         return path
     folders = [*own_folders("purchase"), cache()]
-    names = ("dataset_purchase.tgz", "dataset_purchase", "dataset_purchase.csv", "purchase.npz")
     for folder in folders:
-        for name in names:
+        for name in FILES:
             if (folder / name).is_file():
                 return folder / name
     if not download:
-        raise InvalidData(f"Purchase-100 is not in {', '.join(map(str, folders))}; {_REMEDY}")
-    fetch(url, cache() / names[0], _REMEDY)
-    return cache() / names[0]
+        raise InvalidData(f"Purchase-100 is not in {', '.join(map(str, folders))}; {_ADVICE}")
+    return None
 
 
-def _read_table(path: Path) -> NDArray[np.int64]:
-    """The lines of the table, unpacked if need be."""
+def _read(path: Path) -> Table:
+    own = "; data of your own are for load_npz, or another --preset" if path.suffix == ".npz" else ""
     try:
-        if tarfile.is_tarfile(path):
-            with tarfile.open(path) as archive:
-                member = next((part for part in archive if part.isfile() and "purchase" in part.name), None)
-                if member is None:
-                    raise InvalidData(f"{path}: expected a file dataset_purchase in the archive")
-                text = archive.extractfile(member).read()  # type: ignore[union-attr]  # a file, as was asked for
-        else:
-            text = path.read_bytes()
-        table = np.loadtxt(io.BytesIO(text), delimiter=",", dtype=np.int64, ndmin=2)
-    except (OSError, EOFError, tarfile.TarError, ValueError) as error:
-        raise InvalidData(f"{path}: cannot be read as a table of whole numbers: {error}") from None
-    if table.shape[1] != FEATURES + 1:
-        raise InvalidData(f"{path}: {table.shape[1]} columns, expected a label and {FEATURES} features")
-    labels, bits = table[:, 0], table[:, 1:]
-    if labels.min() < 1 or labels.max() > CLASSES:
-        raise InvalidData(f"{path}: labels from {labels.min()} to {labels.max()}, expected 1 to {CLASSES}")
-    if not np.isin(bits, (0, 1)).all():
-        raise InvalidData(f"{path}: features must be 0 or 1")
-    return table
+        return _from_npz(path) if path.suffix == ".npz" else _from_table(read(path), str(path))
+    except InvalidData as error:
+        raise InvalidData(f"{error}; {_ADVICE}{own}") from None
+
+
+def _read_published(content: bytes, where: str) -> Table:
+    try:
+        x, y = _from_table(content, where)
+        if len(y) != PUBLISHED:
+            raise InvalidData(f"{where}: {len(y):,} examples, expected {PUBLISHED:,}")
+    except InvalidData as error:
+        raise InvalidData(f"{error}; {_ADVICE}") from None
+    return x, y
+
+
+def _from_npz(path: Path) -> Table:
+    arrays = read_arrays(path)
+    if "test_x" in arrays:
+        raise InvalidData(f"{path}: expected x and y only, of which the seed chooses what to test with, got test_x as well")
+    x, y = examples(path, arrays, "x", "y")
+    return _checked(x, y, str(path), first=0)
+
+
+def _from_table(content: bytes, where: str) -> Table:
+    """The lines of the table, unpacked if need be."""
+    text = _unpacked(content, where)
+    if not text.strip():
+        raise InvalidData(f"{where}: is empty")
+    if is_web_page(text):
+        raise InvalidData(f"{where}: expected a table, this is a web page, saved in its place")
+    try:
+        table = np.loadtxt(io.BytesIO(text), delimiter=",", dtype=np.int16, ndmin=2, comments=None)
+    except ValueError as error:  # what follows a semicolon is advice for those who call numpy
+        raise InvalidData(
+            f"{where}: cannot be read as a table of whole numbers: {str(error).partition(';')[0]:.200}"
+        ) from None
+    return _checked(table[:, 1:], table[:, 0], where, first=1)
+
+
+def _unpacked(content: bytes, where: str) -> bytes:
+    packed = content[:2] == b"\x1f\x8b"
+    try:
+        if not packed and not tarfile.is_tarfile(io.BytesIO(content)):
+            return content
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            member = next((part for part in archive if part.isfile() and "purchase" in part.name), None)
+            if member is None:
+                raise InvalidData(f"{where}: expected a file dataset_purchase in the archive")
+            return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file, as was asked for
+    except (OSError, EOFError, tarfile.TarError, zlib.error):  # tarfile's own words are about its ways of opening
+        raise InvalidData(f"{where}: cannot be unpacked, it is truncated or damaged") from None
+
+
+def _checked(x: NDArray[np.generic], labels: NDArray[np.integer], where: str, *, first: int) -> Table:
+    """Features and labels from 0, if they are those of Purchase-100; ``first`` is the smallest label."""
+    if x.shape[1] != FEATURES:
+        raise InvalidData(f"{where}: {x.shape[1]} features, expected {FEATURES}")
+    last = first + CLASSES - 1
+    if labels.min() < first or labels.max() > last:
+        raise InvalidData(f"{where}: labels from {labels.min()} to {labels.max()}, expected {first} to {last}")
+    if not ((x == 0) | (x == 1)).all():
+        raise InvalidData(f"{where}: features must be 0 or 1")
+    if len(labels) < TRAINING + TEST:
+        raise InvalidData(f"{where}: {len(labels):,} examples, at least {TRAINING + TEST:,} are needed")
+    return x.astype(np.uint8), labels.astype(np.int64) - first

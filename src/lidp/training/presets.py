@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from lidp.data import Dataset, load_fashion_mnist, load_purchases, synthetic_purchases
+from lidp.data import Dataset, load_fashion_mnist, load_npz, load_purchases, synthetic_purchases
 from lidp.errors import InvalidArgument
 from lidp.training.targets import Training
+
+
+class Load(Protocol):
+    """A function that loads data from a place, or from where it usually is; fetched from its site only if ``download``."""
+
+    def __call__(self, path: str | None, /, *, download: bool = False) -> Dataset: ...
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,7 @@ class Preset:
     """
 
     name: str
-    load: Callable[[str | None], Dataset]
-    """from a place, or from where it usually is"""
+    load: Load
     hidden: tuple[int, ...]
     epochs: float
     batch_size: float
@@ -36,17 +40,26 @@ class Preset:
         return Training(**{name: getattr(self, name) for name in names} | changes)
 
 
-def _made_up(place: str | None) -> Dataset:
-    if place is not None:
-        raise InvalidArgument(f"the preset purchases makes its data up; {place} must be an .npz file to be used instead")
+def _made_up(path: str | None, /, *, download: bool = False) -> Dataset:  # noqa: ARG001  # there is no site
+    if path is not None:
+        raise InvalidArgument(f"the preset purchases makes its data up; {path} must be an .npz file to be used instead")
     return synthetic_purchases(2_000, 1_000, classes=10)
 
 
+def _or_own(load: Load) -> Load:
+    """The same, but an ``.npz`` file is data of one's own."""
+
+    def either(path: str | None, /, *, download: bool = False) -> Dataset:
+        return load_npz(path) if path is not None and path.endswith(".npz") else load(path, download=download)
+
+    return either
+
+
 _ALL = (
-    Preset("fmnist-linear", load_fashion_mnist, (), 30, 100, 0.02, tail=284),
-    Preset("fmnist-mlp", load_fashion_mnist, (256, 256), 30, 100, 0.01, tail=284),
-    Preset("purchase-mlp", load_purchases, (256, 256), 100, 100, 0.05, tail=300),
-    Preset("purchases", _made_up, (), 10, 100, 0.5, tail=300),
+    Preset("fmnist-linear", _or_own(load_fashion_mnist), (), 30, 100, 0.02, tail=284),
+    Preset("fmnist-mlp", _or_own(load_fashion_mnist), (256, 256), 30, 100, 0.01, tail=284),
+    Preset("purchase-mlp", load_purchases, (256, 256), 100, 100, 0.05, tail=300),  # which reads .npz files itself
+    Preset("purchases", _or_own(_made_up), (), 10, 100, 0.5, tail=300),
 )
 PRESETS = {preset.name: preset for preset in _ALL}
 
