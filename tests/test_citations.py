@@ -27,7 +27,16 @@ def test_bibtex_is_well_formed(key):
 def test_works_are_named_once():
     text = bibtex(["coin-wager", "one-run", "lifted-betting"])
     assert text.count("@") == 3
-    assert text.index("pillutla") < text.index("steinke")
+    assert text.index("steinke") < text.index("pillutla")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_works_behind_other_methods_are_not_named(method):
+    assert re.findall(r"^@\w+{(\w+),", bibtex([method]), flags=re.MULTILINE) == list(BEHIND[method])
+
+
+def test_one_canary_and_clopper_pearson_rest_on_clopper_and_pearson():
+    assert "pillutla" not in bibtex(["clopper-pearson"])
 
 
 def test_the_command(capsys, tmp_path):

@@ -77,12 +77,18 @@ def audit(
     """Audit a mechanism: plant canaries, run it, score, bound ε, compare with the claim.
 
     Args:
-        mechanism: a :class:`Target`, or a callable ``mechanism(dataset, rng) -> output`` with ``canaries``, ``score``,
-            ``dataset`` and ``prepare`` as :class:`Target` describes them.
-        claim: what is claimed.
-        design: who is inserted; 64 canaries by coin flips if left out.
-        trials: the budget.
+        mechanism: a :class:`Target`, or a callable ``mechanism(dataset, rng) -> output``. A target has its own canaries, score,
+            data set and preparation; with a callable they are given here.
+        claim: what is claimed, for which neighbours.
+        canaries: where canaries come from: ``draw(rng, size)`` gives so many, independent and alike.
+        score: ``score(output, canary) -> float``, higher when the canary looks inserted; with a preparation,
+            ``score(output, canary, arrays)``.
+        dataset: what the canaries are planted in; empty if left out.
+        prepare: ``prepare(dataset, rng)``, run once before the first trial; see :class:`Target`.
+        design: who is inserted; 64 canaries by coin flips if left out. Its neighbours must be the claim's.
+        trials: the budget: trials at most.
         method: a method or its name; the betting method of the design if left out.
+        failure_probability: β, how often a true claim may be refuted: the bound exceeds the true ε with at most this probability.
         seed: same seed, same result, for any number of workers, interrupted or not.
         workers: processes to run trials in; 1 runs them in this process.
         store: an SQLite file to keep trials in; if it exists, the audit goes on where it stopped.

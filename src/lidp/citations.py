@@ -79,7 +79,7 @@ WORKS = {
 }
 
 _LIFTED = "pillutla2023unleashing"
-BEHIND = {
+BEHIND: dict[str, tuple[str, ...]] = {
     "coin-wager": ("steinke2023privacy", "waudbysmith2024estimating"),
     "lifted-betting": (_LIFTED, "waudbysmith2024estimating"),
     "wilson": (_LIFTED, "wilson1927probable"),
@@ -95,6 +95,6 @@ BEHIND = {
 
 
 def bibtex(methods: Iterable[str]) -> str:
-    """The works behind some methods, each once. All audits with several random canaries rest on the first."""
-    keys = dict.fromkeys([_LIFTED, *(key for method in methods for key in BEHIND[method])])
+    """The works behind some methods, each once, in the order of the methods; of no others."""
+    keys = dict.fromkeys(key for method in methods for key in BEHIND[method])
     return "\n\n".join(WORKS[key] for key in keys)

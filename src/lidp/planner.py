@@ -170,10 +170,13 @@ def plan(
         models: report what so many models can be expected to reach, too.
         canaries: only this number of canaries; otherwise several are compared.
         dimension: of the space the canaries live in, for the interference between them; None for none.
+        power: the probability with which the claim is to be refuted.
+        failure_probability: β of the audits that are planned.
         seconds_per_model: for the time it takes.
         price_per_hour: of one worker, for the cost: models × time × price.
         workers: machines, cards or cores that work at once, for the time on the clock.
         repeats: simulated audits per way; the power is known to about 1/sqrt(4·repeats).
+        seed: of the simulation.
     """
     suspect = checks.positive(suspect=suspect)
     power = checks.probability(power=power)

@@ -13,7 +13,7 @@ from lidp.stats.registry import METHODS, from_plain
 
 HELP = """Print BibTeX of the works behind methods.
 
-What is a method's name, or the store of an audit, whose method is meant; left out, all of them.
+WHAT is a method's name, or the store of an audit, whose method is meant. Without it, the works behind all methods are printed.
 """
 
 

@@ -97,12 +97,17 @@ def audit_pair(
 
     Args:
         mechanism: a :class:`PairTarget`, or a callable as it describes, with two data sets that are neighbours under the claim.
+        d0: the data set that the mechanism runs on if the coin is 0; left out with a target or ``pairs``.
+        d1: the one that it runs on if the coin is 1.
         claim: what is claimed.
         runs: the budget, both data sets together.
         features: numbers to look at beside the usual ones: ``features(output)``.
         classifier: what predicts; see :class:`Classifier`. One that learns online is used if left out.
-        pairs: neighbouring data sets to choose from, instead of d0 and d1. ``search_share`` of the runs goes into the choice, the
-            others into the bound, which therefore needs no correction.
+        pairs: neighbouring data sets to choose from, instead of d0 and d1.
+        search_share: the share of the runs that goes into the choice among ``pairs``; the bound is from the others and therefore
+            needs no correction.
+        failure_probability: β, how often a true claim may be refuted.
+        seed: same seed, same result.
         stop_when: "refuted" or "never".
         bits: look at the bit patterns of floats too.
         watch: called with a :class:`PairProgress` now and then.
