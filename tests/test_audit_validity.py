@@ -10,9 +10,11 @@ import pytest
 import lidp
 from lidp import (
     Claim,
+    ClopperPearson,
     CoinFlip,
     CoinWager,
     Decorrelated,
+    FixedThreshold,
     LeaveOneOut,
     LiftedBetting,
     ReplaceOne,
@@ -20,10 +22,12 @@ from lidp import (
     Target,
     Verdict,
 )
+from lidp.audits import scores_of
 from lidp.canaries.sphere import UniformSphere
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.trials.scoring import Scene
+from lidp.trials.trial import TrialRecord, TrialSetup, failed_record
 from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
 from tests.simulations import assert_breaks, assert_covers
 
@@ -97,6 +101,49 @@ def test_failing_when_a_canary_is_in_raises_no_alarms():
     for design in (CoinFlip(1), LeaveOneOut(1, 1)):
         alarms = refutations(target, Claim(1.0), 60, design=design, trials=200, method=method_of(design))
         assert_covers(alarms, 60, BETA)
+
+
+DYING_EPSILON = 0.5
+
+
+def dying_scores(rng, trials, record):
+    """Leave-one-out trials of a mechanism that says 1 or 0, or dies, exactly 0.5-DP: dying is likelier with the canary in.
+
+    ``record(index)`` is how a trial is recorded of which one run or both died.
+    """
+    odds = math.exp(DYING_EPSILON)
+    # Without the canary it dies or says 1 with probability 1/(1 + e^ε), three times in four the former; with it e^ε times as often.
+    answers = {name: (1 + odds) * rng.random(trials) / factor for name, factor in (("inserted", odds), ("held_out", 1.0))}
+    records = []
+    for index in range(trials):
+        drawn = {name: values[index] for name, values in answers.items()}
+        if min(drawn.values()) < 0.75:
+            records.append(record(index))
+        else:
+            records.append(TrialRecord(index, {name: np.array([float(value < 1)]) for name, value in drawn.items()}))
+    return scores_of(records, LeaveOneOut(1, 1))
+
+
+HALF = FixedThreshold(0.5)
+
+
+@pytest.mark.parametrize("method", [LiftedBetting(resolution=0.05, largest=1.0), ClopperPearson(threshold=HALF)], ids=str)
+def test_dying_when_a_canary_is_in_raises_no_alarms(method):
+    """Of two runs that share a process it is not known which one died. Taking both for failed is a way to break an audit."""
+    setup = TrialSetup(Target(itself, Bits(), itself), LeaveOneOut(1, 1), seed=0)
+    options = {"delta": 0.0, "failure_probability": BETA}
+
+    def alarms(record):
+        rng = np.random.default_rng(1)
+        bounds = [method.bound(dying_scores(rng, 8000, record), **options) for _ in range(10)]
+        return sum(bound.epsilon > DYING_EPSILON for bound in bounds)
+
+    def both_failed(index):
+        unknown = {"inserted": np.array([np.nan]), "held_out": np.array([np.nan])}
+        return TrialRecord(index, unknown, dict.fromkeys(unknown, "died"))
+
+    assert_covers(alarms(lambda index: failed_record(setup, index, "died", seconds=0.0)), 10, BETA)
+    assert_breaks(alarms(both_failed), 10, BETA)
 
 
 def test_slowing_down_when_a_canary_is_in_changes_nothing():

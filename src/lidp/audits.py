@@ -320,7 +320,7 @@ class _Audit:
         for index in range(used):
             record = self.records[index]
             for name, array in record.arrays.items():
-                if name == "coins" or name in record.failures:
+                if name == "coins" or name in record.failures or record.lost:
                     continue
                 unscored = int(record.metadata.get(f"{name}_unscored", 0))
                 seen += len(array) - unscored
@@ -350,7 +350,7 @@ class _Audit:
         plan = self.plan
         whole = self.seen_at_once  # of a finished store, which need not be put together again
         scores = whole if whole is not None and whole.trials == used else self._scores(0, used)
-        if scores.failed.all():
+        if all(self.records[index].lost for index in range(used)):
             reason = next(iter(self.records[0].failures.values())).strip().splitlines()[-1]
             raise AuditFailed(f"all {used:,} trials failed, the first with: {reason}")
         self._complain_if_blind(used)

@@ -16,6 +16,7 @@ from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound, from_plain, to_plain
+from lidp.trials.trial import WHOLE_TRIAL
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,7 +82,7 @@ class AuditResult:
     @property
     def failed_runs(self) -> int:
         """How many runs of the mechanism failed; they are kept, as outputs that nobody bets on."""
-        return int(self.scores.failed.sum())
+        return int(self.scores.failed.sum()) + sum(WHOLE_TRIAL in note.failures for note in self.notes)
 
     @property
     def retried_trials(self) -> int:

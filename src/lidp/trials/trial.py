@@ -29,6 +29,10 @@ from lidp.trials.scoring import Scene, as_trial_score
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+WHOLE_TRIAL = "trial"
+"""In ``failures``: that a trial was lost with both its runs."""
+_FAR = 1e100  # beyond every score
+
 
 @dataclass(frozen=True)
 class TrialSetup:
@@ -59,7 +63,8 @@ class TrialRecord:
     """What a trial hands on.
 
     ``arrays`` are named as in ``Scores``: scores and coins, or inserted and held_out; a failed arm's scores are NaN.
-    ``failures`` says why each failed arm failed.
+    ``failures`` says why each failed arm failed; or, as ``WHOLE_TRIAL``, why a trial of two runs was lost: see
+    :func:`failed_record`.
     """
 
     index: int
@@ -68,6 +73,11 @@ class TrialRecord:
     seconds: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)
     attempts: int = 1
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing is known of any of its runs."""
+        return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
 
 
 @dataclass(frozen=True)
@@ -118,8 +128,16 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
 
 
 def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
-    """The record of a trial whose process did not come back: its coins are known, its scores are not."""
+    """The record of a trial whose process did not come back: its coins are known, its scores are not.
+
+    Of two runs one has failed, and it is not known which. Taking both for failed would drop the other's output whenever the first
+    fails, which may depend on the canary: a true claim would be refuted. Scores that speak against inserting in both arms, below
+    and above every threshold, are never more telling than those that were lost, in either direction.
+    """
     coins, arms = lay_out(setup, index)
+    if isinstance(setup.design, LeaveOneOut):
+        worst = {arm.name: np.full(len(arm.tested), -_FAR if arm.name == "inserted" else _FAR) for arm in arms}
+        return TrialRecord(index, worst, {WHOLE_TRIAL: reason}, seconds, {}, attempts)
     arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
     if coins is not None:
         arrays["coins"] = coins
