@@ -127,12 +127,10 @@ def audit_pair(
         runner = PairRunner(target, seed, bits=bits)
         runner.check(claim)
         method = CoinWager(log_odds=True, largest=max(10.0, 2 * claim.epsilon))
-        ledger = _Ledger(method, claim, failure_probability, classifier)
+        ledger = _Ledger(method, claim, failure_probability, classifier, stops=stop_when == "refuted")
 
         def result() -> PairResult:
-            found = ledger.result(
-                target, planned=runs - searched, searched=searched, seed=seed, stop_when=stop_when, start=start
-            )
+            found = ledger.result(target, planned=runs - searched, searched=searched, seed=seed, start=start)
             return replace(found, configuration=_configuration(found, runs, stop_when, origin))
 
         try:
@@ -141,7 +139,7 @@ def audit_pair(
                 if watch is not None:
                     seconds = time.monotonic() - start
                     watch(PairProgress(ledger.runs, runs - searched, ledger.wager.epsilon, claim.epsilon, seconds))
-                if stop_when == "refuted" and ledger.wager.epsilon > claim.epsilon:
+                if ledger.fell is not None:
                     break
         except KeyboardInterrupt:
             raise AuditInterrupted(result() if ledger.runs else None) from None
@@ -180,17 +178,22 @@ def _checked(
 
 
 class _Ledger:
-    """Predictions and coins so far."""
+    """Predictions and coins so far. One that ``stops`` ends at the run at which the claim fell, where its block did not."""
 
-    def __init__(self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None) -> None:
+    def __init__(
+        self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None, *, stops: bool
+    ) -> None:
         self.method = method
         self.claim = claim
         self.failure_probability = failure_probability
+        self.stops = stops
         self.wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
         self.classifier: Classifier | OnlineClassifier | None = classifier
         self.runs = 0
         self._first_failure = ""
         self._blocks: list[Scores] = []
+        self.fell: int | None = None
+        self._learned = 0
         self._kinds: set[Hashable] = set()
 
     def wager_on(self, runner: PairRunner, number: int, size: int) -> None:
@@ -207,7 +210,7 @@ class _Ledger:
                 found = self.classifier.predict_and_learn(block.outputs, coins)
             else:
                 found = np.array(self.classifier.predict(block.outputs), dtype=np.float64)
-                self.classifier.learn(block.outputs, coins)
+                self._learned += len(coins)
             if found.shape != coins.shape or not np.isfinite(found).all():
                 raise AuditFailed(
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
@@ -219,10 +222,14 @@ class _Ledger:
         self.wager.update(scores)
         self._blocks.append(scores)
         self.runs += size
+        if self.stops and self.wager.epsilon > self.claim.epsilon:
+            self.fell = next(seen for seen, epsilon in self.wager.bound().path if epsilon > self.claim.epsilon)
+        if len(block.outputs) and self.classifier is not None and not isinstance(self.classifier, OnlineClassifier):
+            counted = size if self.fell is None else size - (self.runs - self.fell)
+            kept = int((~block.failed[:counted]).sum())
+            self.classifier.learn(block.outputs.part(0, kept), coins[:kept])
 
-    def result(
-        self, target: PairTarget, *, planned: int, searched: int, seed: int, stop_when: str, start: float
-    ) -> PairResult:
+    def result(self, target: PairTarget, *, planned: int, searched: int, seed: int, start: float) -> PairResult:
         """The result so far."""
         scores = Scores.join(self._blocks)
         if scores.failed.all() or self.classifier is None:
@@ -230,11 +237,11 @@ class _Ledger:
         if len(self._kinds) == 1 and self.runs >= FIRST_BLOCK:
             raise never_varies(target, self.runs)
         claim, beta = self.claim, self.failure_probability
-        found = self.wager.bound()
-        if stop_when == "refuted" and found.refutes(claim):
+        if self.fell is None:
+            found = self.wager.bound()
+        else:
             # The result is that of the run at which the claim fell, although its block was run to its end.
-            fell = next(seen for seen, epsilon in found.path if epsilon > claim.epsilon)
-            scores = scores[:fell]
+            scores = scores[: self.fell]
             found = self.method.bound(scores, delta=claim.delta, failure_probability=beta)
         verdict = Verdict.NOT_REFUTED if _could_refute(scores, claim, beta) else Verdict.UNDECIDED
         return PairResult(
@@ -251,13 +258,20 @@ class _Ledger:
             notes=(),
             versions={"python": platform.python_version()} | {name: metadata.version(name) for name in ("lidp", "numpy")},
             seconds=time.monotonic() - start,
-            leak=self.classifier.explain(),
+            leak=self._explained(self.classifier, int((~scores.failed).sum())),
             search_runs=searched,
         )
 
 
 def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> bool:
     """Whether guessing right every time would have been enough: a right guess multiplies the wealth by at most 1 + e^-ε.
+    def _explained(self, classifier: Classifier | OnlineClassifier, counted: int) -> str:
+        """Where the data sets differ, by the runs that the result counts: its numbers must fit together."""
+        if isinstance(classifier, OnlineClassifier):
+            classifier.forget(self._learned - counted)
+            self._learned = counted
+        return classifier.explain()
+
 
     Nothing is staked on the first block, from which the default classifier learns where to look, nor on runs that failed.
     """
