@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import CoinFlip
+from lidp.digits import at_least, exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import kept_global_generators
 from lidp.pair_target import PairTarget
@@ -25,6 +24,7 @@ from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.streams import check_seed
+from lidp.versions import versions
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class PairProgress:
 
     def __str__(self) -> str:
         rate = self.done / self.seconds if self.seconds > 0 else 0.0
-        return f"{self.done:,}/{self.planned:,} runs, {rate:,.0f}/s, ε ≥ {self.epsilon:.2f} (claim {self.claim:g})"
+        return (
+            f"{self.done:,}/{self.planned:,} runs, {rate:,.0f}/s, ε ≥ {fixed(self.epsilon, 2)} (claim {exact(self.claim)})"
+        )
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,10 @@ class PairResult(AuditResult):
 
     def __str__(self) -> str:
         above = "more than" if self.verdict is Verdict.REFUTED else "against"
-        beta = self.bound.failure_probability
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
-            f"  bound      ε ≥ {self.bound.epsilon:.4g}, {above} the {self.claim.epsilon:g} claimed (failure probability {beta:g})",
+            f"  bound      ε ≥ {at_least(self.bound.epsilon, above=self.claim.epsilon)}, {above} the "
+            f"{exact(self.claim.epsilon)} claimed ({self.bound.certainty})",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} runs"
             + (f", {self.search_runs:,} more to choose the data sets" if self.search_runs else ""),
@@ -184,16 +186,16 @@ class _Ledger:
         self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None, *, stops: bool
     ) -> None:
         self.method = method
+        self.stops = stops
         self.claim = claim
         self.failure_probability = failure_probability
-        self.stops = stops
         self.wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
         self.classifier: Classifier | OnlineClassifier | None = classifier
         self.runs = 0
-        self._first_failure = ""
-        self._blocks: list[Scores] = []
         self.fell: int | None = None
         self._learned = 0
+        self._first_failure = ""
+        self._blocks: list[Scores] = []
         self._kinds: set[Hashable] = set()
 
     def wager_on(self, runner: PairRunner, number: int, size: int) -> None:
@@ -208,9 +210,9 @@ class _Ledger:
             coins = block.coins[~block.failed]
             if isinstance(self.classifier, OnlineClassifier):
                 found = self.classifier.predict_and_learn(block.outputs, coins)
+                self._learned += len(coins)
             else:
                 found = np.array(self.classifier.predict(block.outputs), dtype=np.float64)
-                self._learned += len(coins)
             if found.shape != coins.shape or not np.isfinite(found).all():
                 raise AuditFailed(
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
@@ -256,15 +258,13 @@ class _Ledger:
             preparation_models=0,
             scores=scores,
             notes=(),
-            versions={"python": platform.python_version()} | {name: metadata.version(name) for name in ("lidp", "numpy")},
+            versions=versions(),
+            computed_with=versions(),
             seconds=time.monotonic() - start,
             leak=self._explained(self.classifier, int((~scores.failed).sum())),
             search_runs=searched,
         )
 
-
-def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> bool:
-    """Whether guessing right every time would have been enough: a right guess multiplies the wealth by at most 1 + e^-ε.
     def _explained(self, classifier: Classifier | OnlineClassifier, counted: int) -> str:
         """Where the data sets differ, by the runs that the result counts: its numbers must fit together."""
         if isinstance(classifier, OnlineClassifier):
@@ -272,6 +272,9 @@ def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> b
             self._learned = counted
         return classifier.explain()
 
+
+def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> bool:
+    """Whether guessing right every time would have been enough: a right guess multiplies the wealth by at most 1 + e^-ε.
 
     Nothing is staked on the first block, from which the default classifier learns where to look, nor on runs that failed.
     """
