@@ -44,7 +44,7 @@ usage, 3 if the audit could not run, 130 if it was interrupted.
 
 
 _FOR_CANARIES = (
-    "design", "canaries", "trials", "method", "workers", "store", "time_limit", "retry",
+    "design", "canaries", "trials", "method", "workers", "time_limit", "retry",
     "executor", "ray_address", "cpus_per_trial", "gpus_per_trial",
 )  # fmt: skip
 
@@ -96,6 +96,9 @@ def command(
     if bool(target) == (program is not None):
         raise InvalidArgument("give either a TARGET or --command, what to audit")
     if pair_audits.is_pair(target, pair):
+        pair_audits.refuse(
+            _given(context, "store"), "for audits with canaries; --report FILE.html keeps the result of --pair"
+        )
         pair_audits.refuse({**trained, **_given(context, *_FOR_CANARIES)}, "for audits with canaries, not for --pair")
         claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
         if every or target == pair_audits.CATALOGUE_NAME:
