@@ -239,14 +239,22 @@ def test_gauge_and_path_are_side_by_side_on_a_desktop(browser, pages):
 
 
 def test_the_claim_is_seen_on_the_bar(browser, pages):
-    """Light on dark or dark on light, at the place of the claim and beside it."""
+    """By its halo, against which both mark and bar stand out."""
+
+    def light(colour):
+        parts = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.05 + sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
     for scheme in ("light", "dark"):
         show(browser, pages["refuted"][0], scheme=scheme)
         mark, halo, bar = browser.execute_script(
             """const style = kind => getComputedStyle(document.querySelector(`svg .${kind}`));
                return [style('mark').stroke, style('halo').stroke, style('beyond').fill]"""
         )
-        assert len({mark, halo, bar}) == 3
+        for one in (mark, bar):
+            assert max(light(one) / light(halo), light(halo) / light(one)) > 4.5
+        assert max(light(mark) / light(bar), light(bar) / light(mark)) > 1.5
 
 
 def test_dark_is_dark_and_light_is_light_and_paper_is_white(browser, pages):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lidp import CoinFlip, LeaveOneOut, Scores, Verdict, Wilson, result_of
+from lidp.digits import at_least
 from lidp.errors import InvalidArgument
 from lidp.report.page import render_report
 from lidp.report.tables import numbers_behind
@@ -168,6 +169,13 @@ def test_one_trial_in_words_and_figures():
     assert "after 1 trial." in page.text
     assert not re.search(r"(after|of|with) 1 trials", page.text)
     assert "The one planned trial was used." in page.text
+
+
+def test_a_bound_without_a_path_has_one_row_of_numbers():
+    result = result_like(scores_like(LeaveOneOut(4, 3)), Wilson())
+    page = render_report(result)
+    rows = page.partition("The bound in numbers")[2].partition("</table>")[0]
+    assert re.findall(r'<td class="number">([^<]+)</td>', rows) == ["48", at_least(result.bound.epsilon)]
 
 
 def test_a_seed_can_be_copied():

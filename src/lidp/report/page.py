@@ -128,7 +128,8 @@ def _few(value: float) -> str:
 
 def _path(result: AuditResult) -> dict[str, Any]:
     data = BoundPath.of(result)
-    rows = [(int(data.trials[at]), float(data.epsilons[at])) for at in thinned(len(data.trials), _ROWS)]
+    kept = thinned(len(data.trials), _ROWS) if data.has_path else [-1]
+    rows = [(int(data.trials[at]), float(data.epsilons[at])) for at in kept]
     return {"data": data, "figure": drawings.path_figure("path", data, wording.unit(result)), "rows": rows}
 
 
