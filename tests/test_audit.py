@@ -1,14 +1,17 @@
 """The audit engine: what it computes, and what it refuses."""
 
 import json
+import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lidp
-from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target, Verdict
-from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable
+from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
+from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.trials.trial import TrialSetup, run_trial
+from lidp.versions import versions
 from tests import engine
 from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, Numbers, claim_for, closeness, run
 
@@ -93,6 +96,75 @@ def test_the_result_tells_its_story():
     assert len(plain["trials"]) == 60
     assert result.table().row_count >= 4
     assert result.bound.path
+
+
+def with_bound(epsilon, claimed, **changes):
+    result = run(trials=4)
+    bound = replace(result.bound, epsilon=epsilon, **changes)
+    return replace(result, bound=bound, claim=Claim(claimed, 1e-5), verdict=Verdict.REFUTED)
+
+
+def test_a_claim_is_not_shown_as_large_as_the_bound_that_refutes_it():
+    assert "ε ≥ 1.03, more than the 1.02996 claimed" in str(with_bound(1.03, 1.02996))
+    assert "ε ≥ 1.03004, more than the 1.03 claimed" in str(with_bound(1.03004, 1.03))
+    assert "ε ≥ 1.029," in str(with_bound(1.02996, 1.0))
+    assert "ε ≥ 1.02 (claim 1.02996)" in str(Progress(3, 9, 1.0299, 1.02996, 1.0, 0))
+    assert "ε ≥ 1.02 (claim 1.02996)" in str(PairProgress(3, 9, 1.0299, 1.02996, 1.0))
+
+
+def test_a_credible_bound_has_no_failure_probability():
+    told = str(with_bound(1.2, 1.0, guarantee=Guarantee.CREDIBLE))
+    assert "(credibility 0.95)" in told
+    assert "(failure probability" not in told
+
+
+def test_the_time_of_the_trials_is_in_the_json():
+    result = run(trials=5)
+    assert json.loads(result.to_json())["trial_seconds"] == sum(note.seconds for note in result.notes) > 0
+
+
+def test_what_is_not_finished_says_so():
+    result = run(SILENT, trials=20)
+    assert not result.unfinished
+    going = replace(result, planned_trials=5000)
+    assert going.unfinished
+    assert not going.provisional  # the bound holds as it stands
+    assert not replace(going, verdict=Verdict.REFUTED).unfinished
+    assert replace(going, method=lidp.Wilson()).provisional
+    assert "the audit is not finished" in str(replace(going, verdict=Verdict.UNDECIDED))
+
+
+def test_the_store_keeps_the_versions_of_its_beginning(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    old = {"python": "3.11.0", "lidp": "0.0.1", "numpy": "1.26.0", "scipy": "1.11.0", "numba": "0.60.0"}
+    monkeypatch.setattr("lidp.audits.versions", lambda: old)
+    assert run(trials=5, store=path).versions == old
+    monkeypatch.undo()
+    found = lidp.result_of(path)
+    assert found.versions == old
+    assert found.computed_with == versions()
+    assert set(versions()) == set(old)
+    assert json.loads(found.to_json())["versions"] == old
+    assert json.loads(found.to_json())["computed_with"] == versions()
+    assert run(trials=5).versions == versions()
+
+
+def test_a_store_from_before_versions_were_kept(tmp_path):
+    path = tmp_path / "a.db"
+    expected = run(trials=5, store=path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM facts WHERE name = 'versions'")
+    connection.close()
+    found = lidp.result_of(path)
+    assert found.bound == expected.bound
+    assert found.versions == {}
+    assert found.computed_with == versions()
+    assert run(trials=5, store=path).bound == expected.bound  # and it is gone on with
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO facts VALUES ('versions', '[1]')")
+    connection.close()
+    with pytest.raises(StoreError, match="versions cannot be read"):
+        lidp.result_of(path)
 
 
 def test_the_witness_is_enough():

@@ -53,6 +53,22 @@ def test_str_shows_all_that_matters():
     ):
         assert part in text
     assert "credibility 0.95" in str(make(guarantee=Guarantee.CREDIBLE))
+    assert "failure probability" not in str(make(guarantee=Guarantee.CREDIBLE)).partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("failure_probability", "shown"), [(0.05, "0.95"), (1e-3, "0.999"), (0.9, "0.1"), (1e-9, "0.999999")]
+)
+def test_credibility_is_not_rounded_up(failure_probability, shown):
+    credible = make(guarantee=Guarantee.CREDIBLE, failure_probability=failure_probability)
+    assert str(credible.certainty) == f"credibility {shown}"
+    assert str(make().certainty) == "failure probability 0.05"
+
+
+def test_a_bound_is_told_rounded_down_and_a_claim_not_at_all():
+    assert str(make(epsilon=1.02996)).startswith("ε ≥ 1.029 at")
+    assert make(epsilon=1.03004).told(1.03).startswith("ε ≥ 1.03004 at")
+    assert str(Claim(1.0299996, 1e-5)).startswith("(1.0299996, 1e-05)-DP")
 
 
 def test_the_path_can_be_read_at_any_trial():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from lidp.audit_plan import AuditPlan, could_refute
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
+from lidp.digits import exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.global_generators import kept_global_generators
 from lidp.interrupts import Interrupts
@@ -28,6 +27,7 @@ from lidp.streams import Purpose, stream
 from lidp.target import Target, fingerprint, plain_preparation, with_canaries
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
+from lidp.versions import versions
 from lidp.workers import use_one_core
 
 _FLUSH_SECONDS = 0.2  # finished trials are written, and bet on, at least this often
@@ -47,7 +47,7 @@ class Progress:
     def __str__(self) -> str:
         rate = self.done / self.seconds if self.seconds > 0 else 0.0
         left = (self.planned - self.done) / rate if rate else 0.0
-        bound = "" if self.epsilon is None else f", ε ≥ {self.epsilon:.2f} (claim {self.claim:g})"
+        bound = "" if self.epsilon is None else f", ε ≥ {fixed(self.epsilon, 2)} (claim {exact(self.claim)})"
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.done:,}/{self.planned:,} trials, {rate:,.1f}/s, at most {left:,.0f} s left{bound}{failed}"
 
@@ -167,7 +167,7 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
 def _open(path: str | Path, plan: AuditPlan) -> Store:
     path = Path(path)
     if not path.exists():
-        return Store.create(path, plan.configuration)
+        return Store.create(path, plan.configuration, versions())
     opened = Store.open(path)
     stored, asked = opened.configuration, plan.configuration
     different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
@@ -177,7 +177,7 @@ def _open(path: str | Path, plan: AuditPlan) -> Store:
     opened.close()
     if empty:  # an audit that failed before its first trial: there is nothing to lose
         path.unlink()
-        return Store.create(path, plan.configuration)
+        return Store.create(path, plan.configuration, versions())
     if different == ["fingerprint"]:
         raise StoreError(
             f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
@@ -192,6 +192,7 @@ class _Audit:
     def __init__(self, plan: AuditPlan, store: Store | None, watch: Callable[[Progress], None] | None) -> None:
         self.plan = plan
         self.store = store
+        self.begun_with = versions() if store is None else store.versions
         self.watch = watch
         self.started = time.monotonic()
         self.records: dict[int, TrialRecord] = {}
@@ -380,7 +381,8 @@ class _Audit:
                 TrialNote(r.index, r.seconds, r.attempts, r.failures, r.metadata)
                 for r in (self.records[index] for index in range(used))
             ),
-            versions=_versions(),
+            versions=self.begun_with,
+            computed_with=versions(),
             seconds=time.monotonic() - self.started,
             configuration=plan.configuration,
         )
@@ -427,13 +429,3 @@ def _try_canaries(setup: TrialSetup) -> None:
         with_canaries(setup.target.dataset, many)
     except (Exception, SystemExit) as error:
         raise AuditFailed(f"planting {wanted} canaries failed: {type(error).__name__}: {error}") from error
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("lidp", "numpy", "scipy", "numba"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # run from a source tree
-            continue
-    return found

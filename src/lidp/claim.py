@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lidp import checks
+from lidp.digits import exact
 from lidp.errors import InvalidArgument
 
 
@@ -61,4 +62,4 @@ class Claim:
         object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
 
     def __str__(self) -> str:
-        return f"({self.epsilon:g}, {self.delta:g})-DP under {self.neighbours} neighbours"
+        return f"({exact(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from lidp import checks
 from lidp.claim import Claim, Direction, Neighbours
+from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
 
 
@@ -33,6 +34,16 @@ _MEANINGS = {
     Guarantee.CONDITIONAL: "holds if the mechanism's privacy curve is of the stated family",
     Guarantee.CREDIBLE: "a posterior probability, not a failure probability",
 }
+
+
+class Certainty(NamedTuple):
+    """What a bound's probability is called, and what it is."""
+
+    name: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.number}"
 
 
 @dataclass(frozen=True)
@@ -131,10 +142,13 @@ class EpsilonBound:
         return cls.from_dict(plain)
 
     def __str__(self) -> str:
-        certainty = "credibility" if self.guarantee is Guarantee.CREDIBLE else "failure probability"
+        return self.told()
+
+    def told(self, claimed: float | None = None) -> str:
+        """The bound in words; beside a claimed ε in as many digits as tell the two apart."""
+        shown = at_least(self.epsilon, above=claimed)
         lines = [
-            f"ε ≥ {self.epsilon:.4g} at δ = {self.delta:g} ({certainty} {self._stated_probability():g}, "
-            f"{self.neighbours} neighbours)",
+            f"ε ≥ {shown} at δ = {exact(self.delta)} ({self.certainty}, {self.neighbours} neighbours)",
             f"  method     {self.method}{_parenthesised(self.parameters)}",
             f"  guarantee  {self.guarantee}: {self.guarantee.meaning}",
             f"  evidence   {self.trials:,} trials x {self.canaries:,} canaries, {self.models:,} models",
@@ -146,10 +160,14 @@ class EpsilonBound:
         lines.extend(f"  assumes    {text}" for text in self.assumptions)
         return "\n".join(lines)
 
-    def _stated_probability(self) -> float:
+    @property
+    def certainty(self) -> Certainty:
+        """How sure the bound is: "failure probability 0.05", or "credibility 0.95" for a bound that has no such thing."""
         if self.guarantee is Guarantee.CREDIBLE:
-            return 1 - self.failure_probability
-        return self.failure_probability
+            return Certainty(
+                "credibility", at_least(round(1 - self.failure_probability, 15), 6)
+            )  # 1 - 0.9 is not quite 0.1
+        return Certainty("failure probability", f"{self.failure_probability:g}")
 
 
 def _parenthesised(parameters: Mapping[str, Any]) -> str:

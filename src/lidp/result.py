@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim
 from lidp.designs import Design
+from lidp.digits import at_least, exact
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
@@ -68,16 +69,34 @@ class AuditResult:
     scores: Scores = field(repr=False, compare=False)
     notes: tuple[TrialNote, ...] = field(repr=False, compare=False)
     versions: Mapping[str, str] = field(repr=False, compare=False)
+    """those with which the audit was begun; empty if its store is too old to say"""
     seconds: float = field(default=0.0, compare=False)
     facts: Mapping[str, float | str] = field(default_factory=dict)
     """what the target says of itself, such as its noise"""
     configuration: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """what the audit was asked to do, as its store keeps it"""
+    computed_with: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """the versions that computed the bound from the scores, which may be later ones"""
 
     @property
     def models(self) -> int:
         """All models that were trained for the bound, those of the preparation included."""
         return self.bound.models + self.preparation_models
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether trials that were planned may still come: the verdict is one so far."""
+        return self.verdict is not Verdict.REFUTED and self.bound.trials < self.planned_trials
+
+    @property
+    def provisional(self) -> bool:
+        """Whether a method that speaks only at the end was asked before it: the bound proves nothing yet."""
+        return not self.method.anytime and self.bound.trials < self.planned_trials
+
+    @property
+    def trial_seconds(self) -> float:
+        """The time of all trials that the bound uses, whoever ran them; for two data sets that of the audit."""
+        return sum(note.seconds for note in self.notes) if self.notes else self.seconds
 
     @property
     def failed_runs(self) -> int:
@@ -112,7 +131,9 @@ class AuditResult:
             "retried_trials": self.retried_trials,
             "unscored_canaries": self.unscored_canaries,
             "seconds": self.seconds,
+            "trial_seconds": self.trial_seconds,
             "versions": dict(self.versions),
+            "computed_with": dict(self.computed_with),
             "trials": [_plain(asdict(note)) for note in self.notes],
         }
 
@@ -166,8 +187,8 @@ class AuditResult:
         above = "more than" if self.verdict is Verdict.REFUTED else "against"
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
-            f"  bound      ε ≥ {self.bound.epsilon:.4g}, {above} the {self.claim.epsilon:g} claimed "
-            f"(failure probability {self.bound.failure_probability:g})",
+            f"  bound      ε ≥ {at_least(self.bound.epsilon, above=self.claim.epsilon)}, {above} the "
+            f"{exact(self.claim.epsilon)} claimed ({self.bound.certainty})",
             f"  method     {self.bound.method}",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} trials x {self.bound.canaries:,} canaries, "
@@ -187,14 +208,13 @@ class AuditResult:
             lines.append(f"  assumes    {RETRIED}")
         if self.unscored_canaries:
             lines.append(f"  trouble    {self.unscored_canaries:,} canaries could not be scored and got a constant")
-        if self.verdict is Verdict.UNDECIDED and not self.method.anytime and self.bound.trials < self.planned_trials:
+        if self.provisional:
             lines.append(
                 f"  note       {self.bound.method} says nothing before all {self.planned_trials:,} trials are done"
             )
         elif self.verdict is Verdict.UNDECIDED:
-            lines.append(
-                "  note       no mechanism could have been refuted with so few trials; lidp plan says how many it takes"
-            )
+            remedy = "the audit is not finished" if self.unfinished else "lidp plan says how many it takes"
+            lines.append(f"  note       no mechanism could have been refuted with so few trials; {remedy}")
         lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
         return "\n".join(lines)
 

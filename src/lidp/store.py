@@ -64,8 +64,8 @@ class Store:
         self._lock = lock
 
     @classmethod
-    def create(cls, path: str | Path, configuration: Mapping[str, Any]) -> Store:
-        """A new store for an audit of this configuration; the file must not exist."""
+    def create(cls, path: str | Path, configuration: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> Store:
+        """A new store for an audit of this configuration, begun with these versions; the file must not exist."""
         path = Path(path)
         # Made under another name and then linked to its own, so that a kill leaves a whole store or none.
         draft = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -77,7 +77,10 @@ class Store:
                 connection.executescript(_SCHEMA)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                connection.execute("INSERT INTO facts VALUES ('configuration', ?)", [json.dumps(configuration)])
+                known = {"configuration": configuration} | ({"versions": dict(versions)} if versions else {})
+                connection.executemany(
+                    "INSERT INTO facts VALUES (?, ?)", [(name, json.dumps(value)) for name, value in known.items()]
+                )
             connection.close()
             _settle(draft, path)
         except OSError as error:
@@ -151,6 +154,14 @@ class Store:
         """What the audit was asked to do."""
         found: dict[str, Any] = self.fact("configuration")
         return found
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions with which the audit was begun; empty for stores from before they were kept."""
+        found = self.fact("versions") or {}
+        if not isinstance(found, dict):
+            raise StoreError(f"{self.path} is damaged: versions cannot be read (a {type(found).__name__})")
+        return {str(name): str(version) for name, version in found.items()}
 
     def fact(self, name: str) -> Any:
         """A JSON value by name, None if there is none."""

@@ -467,14 +467,8 @@ def test_the_right_script_is_not_refuted(canaries):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mode", "options"),
-    [
-        *((mode, options) for mode in ("hooks", "ghost") for options in ({}, {"white_box": True})),
-        ("hooks", {"canaries": outliers()}),
-    ],
-    ids=["hooks, moved", "hooks, steps", "ghost, moved", "ghost, steps", "hooks, records"],
-)
+@pytest.mark.parametrize("options", [{}, {"white_box": True}], ids=["moved", "steps"])
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
 def test_too_little_noise_is_refuted(mode, options):
     """Noise for an ε four times as large as the accountant is made to say."""
     from opacus.accountants.utils import get_noise_multiplier

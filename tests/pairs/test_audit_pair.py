@@ -1,6 +1,7 @@
 """Audits by two data sets: false alarms at tight nulls, power, outputs of every kind, and what is refused."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -236,7 +237,8 @@ def test_outputs_of_every_kind(kind):
 
 def test_the_same_seed_the_same_result():
     first, second = (audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=3) for _ in range(2))
-    assert first.to_dict() | {"seconds": 0} == second.to_dict() | {"seconds": 0}
+    timeless = {"seconds": 0, "trial_seconds": 0}
+    assert first.to_dict() | timeless == second.to_dict() | timeless
     other = audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=4)
     assert (other.scores.flips()[0][:50] != first.scores.flips()[0][:50]).any()
 
@@ -404,6 +406,56 @@ def test_a_classifier_of_ones_own_sees_coins_after_its_predictions():
     assert found.verdict is Verdict.REFUTED
     assert found.leak == "above a half"
     assert own.order[:2] == ["predict", ("learn", 32, 32)]
+    # Of the last block it is shown what the result counts.
+    assert sum(step[1] for step in own.order if step != "predict") == found.bound.trials < found.planned_trials
+
+
+# what leaks, in numbers that fit those of the bound
+
+
+def counted(leak):
+    return [int(number.replace(",", "")) for number in re.findall(r"of ([\d,]+) (?:runs )?on d[01]", leak)]
+
+
+def wide(dataset, rng):
+    """Outputs of so many parts that they are given to boosting."""
+    return tuple(rng.laplace(0, 0.4, 5) + dataset)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+@pytest.mark.parametrize("kind", ["views", "boosted"])
+def test_a_leak_counts_the_runs_of_the_bound(kind, failing):
+    base = one_by_one(0.4) if kind == "views" else wide
+
+    def mechanism(dataset, rng):
+        if failing and rng.random() < 0.1:
+            raise ValueError("now and then")
+        return base(dataset, rng)
+
+    found = audit_pair(mechanism, 0, 1, claim=Claim(1.0 if kind == "views" else 2.5), runs=6000)
+    assert found.verdict is Verdict.REFUTED
+    assert found.bound.trials not in (64, 128, 256, 512, 1024, 2048, 4096)  # it fell within a block
+    assert sum(counted(found.leak)) == found.bound.trials - found.failed_runs
+    ones = int(found.scores.flips()[1][~found.scores.failed[:, 0]].sum())
+    assert counted(found.leak)[1] == ones
+    whole = audit_pair(mechanism, 0, 1, claim=Claim(9.0), runs=1500)
+    assert sum(counted(whole.leak)) == 1500 - whole.failed_runs
+
+
+def test_a_leak_says_if_it_counts_fewer_runs(monkeypatch):
+    monkeypatch.setattr("lidp.pairs.classifier._KEPT", 200)
+    found = audit_pair(one_by_one(1.0), 0, 1, claim=Claim(3.0), runs=3000)
+    assert sum(counted(found.leak)) < 3000
+    assert f"(counted in {sum(counted(found.leak)):,} of the runs)" in found.leak
+    assert "counted in" not in audit_pair(one_by_one(1.0), 0, 1, claim=Claim(3.0), runs=150).leak
+
+
+def test_predictions_do_not_depend_on_where_the_audit_stops():
+    stopped = audit_pair(one_by_one(0.4), 0, 1, claim=ONE, runs=3000)
+    whole = audit_pair(one_by_one(0.4), 0, 1, claim=ONE, runs=3000, stop_when="never")
+    seen = stopped.bound.trials
+    np.testing.assert_array_equal(stopped.scores.flips()[0], whole.scores.flips()[0][:seen])
+    assert stopped.bound.epsilon == whole.bound.epsilon_after(seen)
 
 
 def test_arguments_that_are_given_twice():

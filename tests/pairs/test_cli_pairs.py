@@ -64,7 +64,7 @@ def test_the_catalogue(capsys):
         (["{file}:other", "--pair"], "not a lidp.PairTarget or a tuple"),
         (["{file}:nothing", "--pair"], "has no 'nothing'"),
         (["{file}:pair"], "add --pair"),
-        (["{file}:pair", "--pair", "--store", "x.db"], "--store is for audits with canaries"),
+        (["{file}:pair", "--pair", "--store", "x.db"], "--store is for audits with canaries; --report FILE.html keeps"),
         (["{file}:pair", "--pair", "--runs", "0"], "runs must be"),
         (["catalogue:gaussian"], "gaussian adds Gaussian noise, which needs --delta above 0"),
         (["{file}:pair", "--pair", "--trials", "5"], "--trials is for audits with canaries"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lidp import CoinFlip, LeaveOneOut, Neighbours, Wilson
+from lidp import CoinFlip, LeaveOneOut, Neighbours, OneRun, Verdict, Wilson
 from lidp.errors import InvalidArgument
 from lidp.report.comparison import Comparison
 from tests.report.results import as_guarantee, pair_result, result_like, scores_like
@@ -22,7 +22,16 @@ def test_rows_are_the_results(audits):
     rows = Comparison.of(audits).rows()
     for row, (name, result) in zip(rows, audits, strict=True):
         assert row[:3] == (name, result.target, str(result.verdict))
-        assert row[4] == f"{result.bound.epsilon:.4g}"
+        assert result.bound.epsilon * (1 - 1e-3) < float(row[4]) <= result.bound.epsilon
+
+
+def test_rows_say_what_is_not_finished(audits):
+    going = replace(audits[0][1], planned_trials=900, verdict=Verdict.NOT_REFUTED)
+    early = replace(audits[1][1], planned_trials=900, verdict=Verdict.UNDECIDED)
+    assert [row[2] for row in Comparison.of([("a", going), ("b", early)]).rows()] == [
+        "not refuted so far",
+        "no verdict yet",
+    ]
 
 
 def test_two_at_least(audits):
@@ -34,6 +43,9 @@ def test_failure_probabilities_add_up(audits):
     assert Comparison.of(audits).failure_probability == pytest.approx(0.1)
     assert "at most 0.1" in Comparison.of(audits).remarks[0]
     assert Comparison.of(audits * 30).failure_probability == 1.0
+    three = Comparison.of([*audits, audits[0]])
+    assert three.failure_probability == 0.15  # and not 0.15000000000000002
+    assert "one or more of the 3 bounds are wrong is at most 0.15." in three.remarks[0]
 
 
 def test_remarks(audits):
@@ -41,18 +53,65 @@ def test_remarks(audits):
     other = result_like(scores_like(CoinFlip(6, Neighbours.REPLACE_ONE)), delta=1e-3)
     told = " ".join(Comparison.of([audits[0], ("c", other)]).remarks)
     assert "differ in neighbours" in told
-    assert "differ in δ" in told
+    assert "differ in δ: a bound at one δ says nothing about a claim at a larger δ." in told
     assert "seed" not in told
-    again = replace(audits[0][1], seed=99)
-    assert any("running again until" in remark for remark in Comparison.of([audits[0], ("again", again)]).remarks)
+
+
+AGAIN = "differ in their seed only: running again until a claim is refuted is not valid."
+BEST = "choosing the best of them afterwards is not valid."
+
+
+def told(*results):
+    return " ".join(Comparison.of([(str(order), result) for order, result in enumerate(results)]).remarks)
+
+
+def test_the_same_audit_with_another_seed(audits):
+    first = audits[0][1]
+    assert AGAIN in told(first, replace(first, seed=99))
+    assert BEST not in told(first, replace(first, seed=99))
+    assert AGAIN not in told(first, first)
+    assert AGAIN not in told(first, replace(first, seed=99, target="another"))
+    assert AGAIN not in told(first, replace(first, seed=99, claim=replace(first.claim, epsilon=7.0)))
+
+
+def test_the_same_target_in_another_way(audits):
+    first = audits[0][1]
+    for way, other in {
+        "design": replace(first, design=CoinFlip(12)),
+        "method": replace(first, method=OneRun()),
+        "planned trials": replace(first, planned_trials=900),
+        "failure probability": replace(first, bound=replace(first.bound, failure_probability=0.01)),
+        "when they stop": replace(first, configuration={"stop_when": "never"}),
+    }.items():
+        for seed in (first.seed, 99):
+            remarks = told(first, replace(other, seed=seed))
+            assert f"of the same target and claim, and differ in {way}: {BEST}" in remarks
+            assert AGAIN not in remarks
+
+
+def test_a_target_that_was_changed_is_another_one(audits):
+    before = replace(audits[0][1], configuration={"fingerprint": "a"})
+    after = replace(before, configuration={"fingerprint": "b"}, seed=99)
+    assert AGAIN not in told(before, after)
+    assert BEST not in told(before, after)
 
 
 def test_bounds_without_a_failure_probability(audits):
     found = Comparison.of([audits[0], ("c", as_guarantee(audits[1][1], "credible"))])
     assert found.failure_probability == pytest.approx(0.05)
     assert any("Credible bounds" in remark for remark in found.remarks)
+    assert "the one bound that has a failure probability is wrong with at most 0.05." in found.remarks[0]
+    more = Comparison.of([*found.audits, ("d", audits[0][1])])
+    assert "2 of the audits have a failure probability of their own." in more.remarks[0]
+    assert "one or more of these 2 bounds are wrong is at most 0.1." in more.remarks[0]
+    none = Comparison.of([("c", as_guarantee(result, "credible")) for _, result in audits])
+    assert none.remarks[0].startswith("None of the bounds has a failure probability.")
+    assert "credibility 0.95." in Page(found.page()).text
+    assert Page(found.page()).text.count("failure probability 0.05.") == 1
     early = replace(audits[1][1], planned_trials=900)
-    assert any("provisional" in remark for remark in Comparison.of([audits[0], ("d", early)]).remarks)
+    found = Comparison.of([audits[0], ("d", early)])
+    assert any("provisional" in remark for remark in found.remarks)
+    assert found.failure_probability == 0.05
 
 
 def test_one_name_twice(audits):
@@ -70,6 +129,17 @@ def test_the_page(audits, tmp_path):
     assert not any(tag in ("script", "img") for tag, _ in page.tags)
     ids = [given["id"] for _, given in page.tags if "id" in given]
     assert len(ids) == len(set(ids))
+
+
+def test_one_legend_with_the_claim(audits):
+    page = Page(Comparison.of([*audits, ("pair", pair_result())]).page())
+    assert sum(tag == "ul" and given.get("class") == "keys" for tag, given in page.tags) == 1
+    assert "the claims differ, and are not drawn" in page.text
+    assert not any(given.get("class") == "claim" for _, given in page.tags)
+    same = Page(Comparison.of(audits).page())
+    assert "Lower bound on ε of each audit, and the claim." in same.text
+    # Once in the figure, once in its legend.
+    assert sum(given.get("class") == "claim" for _, given in same.tags) == 2
 
 
 def test_many_audits_do_not_crowd_the_legend(audits):

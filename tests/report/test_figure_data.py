@@ -6,8 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lidp import CoinFlip, LeaveOneOut, Scores, Wilson
-from lidp.report.figure_data import BINS, STEPS, BoundPath, CanaryCorrelation, ScoreDistributions, thinned
-from tests.report.results import CASES, result_like, scores_like
+from lidp.report.figure_data import BINS, STEPS, BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, thinned
+from tests.report.results import CASES, as_guarantee, result_like, scores_like
+
+
+def test_the_gauge():
+    result = result_like(scores_like(CoinFlip(6), 120), claim=0.5)
+    data = Gauge.of(result)
+    assert (data.bound, data.claim) == (result.bound.epsilon, 0.5)
+    assert data.most > max(data.bound, data.claim)
+    assert data.refuted
+    assert data.bound_words == f"at least {result.bound.epsilon:g}"
+    assert data.claim_words == "claimed 0.5"
+    assert Gauge.of(as_guarantee(result, "credible")).bound_words.startswith("credible ")
+    early = Gauge.of(result_like(scores_like(LeaveOneOut(4, 3)), Wilson(), planned=500))
+    assert early.bound_words.startswith("provisional ")
+    nothing = result_like(scores_like(CoinFlip(6), shift=0.0), claim=0.0)
+    assert Gauge.of(nothing).most == 1.0
 
 
 def test_the_path_is_that_of_the_bound():

@@ -8,9 +8,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from lidp import CoinFlip, LeaveOneOut, Scores, Verdict
+from lidp import CoinFlip, LeaveOneOut, Scores, Verdict, Wilson, result_of
+from lidp.digits import at_least
 from lidp.errors import InvalidArgument
 from lidp.report.page import render_report
+from lidp.report.tables import numbers_behind
 from lidp.report.texts import LONGEST, clean
 from lidp.result import TrialNote
 from tests.engine import LEAKY
@@ -75,10 +77,14 @@ def check_numbers(result):
         expected = found_at(plain, place)
         for value, shown in values:
             if isinstance(expected, (str, bool)):
-                assert shown == str(expected), place
+                assert (shown if value is None else value) == str(expected), place
             else:
                 assert float(value) == expected, place
                 assert float(shown.replace(",", "")) == pytest.approx(expected, rel=1e-3), place
+            if place == "bound.epsilon":
+                assert float(shown) <= expected
+            if place.startswith("claim.") and place != "claim.neighbours":
+                assert float(shown) == expected
     return page
 
 
@@ -87,8 +93,98 @@ def check_numbers(result):
 def test_every_design_and_method(design, method, claim):
     page = check_numbers(case(design, method, claim=claim))
     needed = {"verdict", "claim.epsilon", "claim.delta", "bound.epsilon", "bound.failure_probability", "bound.guarantee"}
-    needed |= {"bound.trials", "planned_trials", "models", "seed", "failed_runs", "versions.lidp"}
+    needed |= {"bound.trials", "planned_trials", "models", "seed", "failed_runs", "versions.lidp", "trial_seconds"}
     assert needed <= set(page.said)
+    assert "proved" not in page.text
+    assert ("held-out canaries are drawn and scored like" in page.text.lower()) == (not design.startswith("coins"))
+    if method == "joint-beta":
+        assert "credibility 0.95" in page.text
+        assert "failure probability" not in page.text.replace("not a failure probability", "")
+
+
+def test_a_claim_close_to_the_bound_is_told_apart_from_it():
+    result = result_like(scores_like(CoinFlip(6), 150), claim=1.02996)
+    result = replace(result, bound=replace(result.bound, epsilon=1.03, path=((3, 1.03),)), verdict=Verdict.REFUTED)
+    page = check_numbers(result)
+    assert "claimed 1.02996" in page.text
+    assert "at least 1.03," in page.text
+    near = replace(result, bound=replace(result.bound, epsilon=1.0299604))
+    assert check_numbers(near).said["bound.epsilon"][0][1] == "1.0299604"
+
+
+def test_an_unfinished_audit_says_so_in_its_verdict():
+    done = result_like(scores_like(CoinFlip(6), 30), claim=8.0)
+    page = check_numbers(replace(done, planned_trials=5000))
+    assert page.said["verdict"] == [["not refuted", "not refuted so far"]]
+    assert "after 30 of 5,000 trials, the claim is not refuted" in page.text
+    assert "so far" not in check_numbers(done).text.lower()
+    early = result_like(scores_like(LeaveOneOut(4, 3)), Wilson(), planned=500, verdict=Verdict.UNDECIDED)
+    page = check_numbers(early)
+    assert page.said["verdict"] == [["undecided budget", "no verdict yet"]]
+    assert "undecided budget" not in page.text
+    assert "provisional bound, ε ≥" in page.text
+
+
+def test_versions_of_the_audit_and_of_the_report():
+    begun, now = {"lidp": "0.1.0", "numpy": "1.26.0"}, {"lidp": "0.2.0", "numpy": "2.0.0", "scipy": "1.17"}
+    result = result_like(scores_like(CoinFlip(6)), versions=begun, computed_with=now)
+    page = check_numbers(result)
+    assert page.said["versions.numpy"][0][1] == "1.26.0"
+    assert page.said["computed_with.numpy"][0][1] == "2.0.0"
+    assert "computed with other versions" in page.text
+    same = check_numbers(replace(result, computed_with=begun))
+    assert "versions.numpy" in same.said
+    assert not any(place.startswith("computed_with") for place in same.said)
+    old = check_numbers(replace(result, versions={}))
+    assert "does not say with which versions" in old.text
+    assert old.said["computed_with.numpy"][0][1] == "2.0.0"
+    assert {"python", "lidp", "numpy", "scipy", "numba"} <= set(pair_result().versions)
+
+
+def test_what_the_numbers_behind_the_bound_mean():
+    page = check_numbers(result_like(scores_like(CoinFlip(6), 150), claim=0.1))
+    assert "coins on which something was staked against ε = " in page.text
+    assert "guesses that were right" in page.text
+    assert "an ε is ruled out at 20, which is 1/β" in page.text
+    assert "coins that were guessed, not abstained from" in check_numbers(case("coins", "one-run")).text
+
+
+@pytest.mark.parametrize(("design", "method"), every_case())
+def test_every_number_behind_a_bound_has_a_meaning(design, method):
+    for entry in numbers_behind(case(design, method)):
+        assert entry.meaning, entry.name
+
+
+def test_facts_that_make_a_sentence_have_names_in_a_table():
+    facts = {"noise multiplier": 0.7812, "which buys ε =": 7.996, "by": "pld accounting"}
+    page = check_numbers(result_like(scores_like(CoinFlip(6)), facts=facts))
+    assert "ε that this noise buys 7.996" in page.text
+    assert "which buys" not in page.text
+    assert "by 3" in check_numbers(result_like(scores_like(CoinFlip(6)), facts={"by": 3})).text
+
+
+def test_one_trial_in_words_and_figures():
+    page = check_numbers(result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED))
+    assert "seconds of 1 trial:" in page.text
+    assert "after 1 trial." in page.text
+    assert not re.search(r"(after|of|with) 1 trials", page.text)
+    assert "The one planned trial was used." in page.text
+
+
+def test_a_bound_without_a_path_has_one_row_of_numbers():
+    result = result_like(scores_like(LeaveOneOut(4, 3)), Wilson())
+    page = render_report(result)
+    rows = page.partition("The bound in numbers")[2].partition("</table>")[0]
+    assert re.findall(r'<td class="number">([^<]+)</td>', rows) == ["48", at_least(result.bound.epsilon)]
+
+
+def test_a_seed_can_be_copied():
+    assert check_numbers(result_like(scores_like(CoinFlip(6)), seed=1234567)).said["seed"][0][1] == "1234567"
+
+
+def test_how_many_independent_canaries_in_whole_numbers():
+    page = check_numbers(result_like(scores_like(CoinFlip(64), 200)))
+    assert re.search(r"64 canaries are as steady as \d+ independent ones", page.text)
 
 
 def test_a_pair_names_its_leak():
@@ -190,6 +286,16 @@ def test_the_size_does_not_grow_with_the_trials():
     large = render_report(result_like(scores_like(CoinFlip(64), 20_000)))
     assert len(large) < 1.3 * len(small)
     assert len(large) < 300_000
+
+
+@pytest.mark.slow
+def test_a_store_of_65536_trials_is_below_3_megabytes(tmp_path):
+    from benchmarks.report import make_store
+
+    make_store(tmp_path / "a.db")
+    page = result_of(tmp_path / "a.db").report(tmp_path / "a.html")
+    assert "65,536" in page.read_text(encoding="utf-8")
+    assert page.stat().st_size < 3e6
 
 
 def test_many_names_do_not_fill_the_page():

@@ -7,14 +7,14 @@ import pytest
 
 from lidp import CoinFlip, LeaveOneOut, Wilson
 from lidp.errors import InvalidArgument
-from lidp.report.figure_data import BoundPath, ScoreDistributions
+from lidp.report.figure_data import BoundPath, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve
 from tests.report.results import CASES, pair_result, result_like, scores_like
 
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.parametrize("name", ["path", "scores", "roc", "correlation", "trials"])
+@pytest.mark.parametrize("name", ["gauge", "path", "scores", "roc", "correlation", "trials"])
 @pytest.mark.parametrize("design", [CoinFlip(6), LeaveOneOut(4, 3)])
 def test_every_figure_can_be_saved(name, design):
     figure = getattr(result_like(scores_like(design), target="a $ b_{").plot, name)()
@@ -40,7 +40,23 @@ def test_figures_draw_their_data():
 
 
 def test_a_method_without_a_path():
-    assert result_like(scores_like(CASES["leave"]), Wilson()).plot().axes
+    result = result_like(scores_like(CASES["leave"]), Wilson())
+    (axes,) = result.plot().axes
+    dot = axes.lines[0]
+    assert dot.get_xdata().tolist() == [result.bound.trials]
+    assert dot.get_ydata().tolist() == [result.bound.epsilon]
+    assert dot.get_linestyle() == "None"
+    assert dot.get_marker() == "o"
+
+
+def test_the_gauge_draws_its_data():
+    result = result_like(scores_like(CoinFlip(6)), claim=1.02996)
+    data = Gauge.of(result)
+    (axes,) = result.plot.gauge().axes
+    assert axes.patches[0].get_width() == data.bound == result.bound.epsilon
+    assert {tuple(line.get_xdata()) for line in axes.lines} == {(1.02996, 1.02996)}
+    assert axes.get_xlim() == (0, data.most)
+    assert "claimed 1.02996" in axes.get_title()
 
 
 def test_what_is_not_there_is_said():

@@ -6,7 +6,7 @@ import pytest
 
 from lidp import CoinFlip, GaussianDP, LeaveOneOut, Verdict, Wilson
 from lidp.report.evidence import Standing, statements_of
-from lidp.report.wording import design, guarantee, headline, often, stopping
+from lidp.report.wording import design, guarantee, headline, often, stopping, verdict
 from lidp.result import TrialNote
 from tests.report.results import CASES, as_guarantee, pair_result, result_like, scores_like
 
@@ -47,8 +47,8 @@ def test_a_conditional_bound_from_asymptotic_limits():
 
 
 def test_a_credible_bound_claims_no_error_rate(refuted):
-    for verdict in (Verdict.REFUTED, Verdict.NOT_REFUTED):
-        told = guarantee(replace(as_guarantee(refuted, "credible"), verdict=verdict))
+    for found in (Verdict.REFUTED, Verdict.NOT_REFUTED):
+        told = guarantee(replace(as_guarantee(refuted, "credible"), verdict=found))
         assert "of the time" not in told
         assert "0.95" in told
 
@@ -71,13 +71,36 @@ def test_nothing_was_found():
 
 def test_too_few_trials(refuted):
     found = replace(refuted, verdict=Verdict.UNDECIDED)
-    assert headline(found).startswith("There is no verdict: with 120 trials no mechanism")
+    assert headline(found) == (
+        "There is no verdict: 120 trials are too few to refute a claim of ε = 0.2 at δ = 1e-05, however leaky the mechanism."
+    )
     assert "lidp plan" in guarantee(found)
+    assert verdict(found) == "undecided budget"
+    going = replace(found, planned_trials=9000)
+    assert headline(going).startswith("There is no verdict yet: 120 of 9,000 trials are too few to refute")
+    assert guarantee(going) == "That says nothing about the mechanism."
+    assert verdict(going) == "no verdict yet"
+
+
+def test_an_audit_that_goes_on(refuted):
+    going = replace(refuted, planned_trials=5000, verdict=Verdict.NOT_REFUTED)
+    assert verdict(going) == "not refuted so far"
+    assert headline(going).startswith("So far, after 120 of 5,000 trials, the claim is not refuted:")
+    assert "the trials to come, another attack or other canaries may still refute it" in guarantee(going)
+    assert verdict(replace(going, verdict=Verdict.REFUTED)) == "refuted"  # which it stays
+
+
+def test_nobody_is_invited_to_go_on_with_a_method_of_fixed_size(refuted):
+    stands = replace(refuted, verdict=Verdict.NOT_REFUTED)
+    assert "another attack, other canaries or more trials may still refute it." in guarantee(stands)
+    fixed = result_like(scores_like(LeaveOneOut(4, 3)), Wilson(), claim=9.0)
+    assert "or a new audit planned with more trials may still refute it." in guarantee(fixed)
 
 
 def test_one_trial_is_not_one_trials():
     found = result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED)
-    assert "with 1 trial no mechanism" in headline(found)
+    assert "1 trial is too little to refute" in headline(found)
+    assert stopping(found) == "The one planned trial was used."
 
 
 def test_a_method_that_speaks_at_the_end_only():
@@ -101,6 +124,24 @@ def test_pairs_speak_of_runs():
     assert "runs" in stopping(found)
     assert "trials" not in stopping(found)
     assert "two data sets" in design(found)
+    stands = replace(found, verdict=Verdict.NOT_REFUTED, planned_trials=found.bound.trials)
+    assert "true: other data sets or more runs may still refute it." in guarantee(stands)
+    assert "true: the runs to come or other data sets may" in guarantee(replace(stands, planned_trials=10**6))
+    few = guarantee(replace(stands, verdict=Verdict.UNDECIDED))
+    assert "more runs" in few
+    assert "lidp plan" not in few
+
+
+def test_bounds_and_claims_as_they_are(refuted):
+    close = replace(
+        refuted,
+        bound=replace(refuted.bound, epsilon=1.03),
+        claim=replace(refuted.claim, epsilon=1.02996),
+        planned_trials=120,
+    )
+    assert "an ε of at least 1.03, and ε = 1.02996 at δ = 1e-05 was claimed" in headline(close)
+    short = replace(refuted, bound=replace(refuted.bound, epsilon=1.02996), verdict=Verdict.NOT_REFUTED)
+    assert "A bound of 1.029 or more" in guarantee(short)
 
 
 @pytest.mark.parametrize(

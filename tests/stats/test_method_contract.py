@@ -25,7 +25,7 @@ from lidp import (
     applicable,
     bound,
 )
-from lidp.stats.method import Method
+from lidp.stats.method import ALIKE, Method
 
 
 def arms(canaries=8, trials=300, shift=1.5, seed=0, neighbours="add-remove"):
@@ -75,6 +75,7 @@ def test_a_clear_difference_gives_a_bound_and_its_whole_story(name):
     assert found.neighbours is scores.neighbours
     assert found.rates
     assert found.assumptions
+    assert (ALIKE in found.assumptions) == (not scores_for(METHODS[name]()).has_coins)
     assert EpsilonBound.from_json(found.to_json()) == found
     assert name in str(found)
 

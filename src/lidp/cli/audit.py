@@ -44,7 +44,7 @@ usage, 3 if the audit could not run, 130 if it was interrupted.
 
 
 _FOR_CANARIES = (
-    "design", "canaries", "trials", "method", "workers", "store", "time_limit", "retry",
+    "design", "canaries", "trials", "method", "workers", "time_limit", "retry",
     "executor", "ray_address", "cpus_per_trial", "gpus_per_trial",
 )  # fmt: skip
 
@@ -110,6 +110,9 @@ def command(
     if delta is None:
         delta = training_options.DELTA if target == training_options.NAME else 0.0
     if pair_audits.is_pair(target, pair):
+        pair_audits.refuse(
+            _given(context, "store"), "for audits with canaries; --report FILE.html keeps the result of --pair"
+        )
         pair_audits.refuse({**trained, **_given(context, *_FOR_CANARIES)}, "for audits with canaries, not for --pair")
         claim = Claim(epsilon, delta, neighbours)  # type: ignore[arg-type]  # a name is checked there
         if every or target == pair_audits.CATALOGUE_NAME:

@@ -15,6 +15,7 @@ from lidp.audits import result_of
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
 from lidp.cli.threshold_option import parse_threshold
+from lidp.digits import fixed
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError
 from lidp.result import AuditResult
@@ -111,7 +112,7 @@ def command(
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
         typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2, allow_nan=False))
     else:
-        typer.echo(str(found))
+        typer.echo(found.told(claim))
         if unfinished:
             typer.echo(
                 "provisional: the audit is not finished, and this method holds for the planned number of trials only"
@@ -178,7 +179,7 @@ def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_pro
     others = [name for name, result in found.items() if isinstance(result, str)]
     for name, result in found.items():
         if isinstance(result, EpsilonBound):
-            table.add_row(name, f"{result.epsilon:.3f}", str(result.guarantee))
+            table.add_row(name, fixed(result.epsilon, 3), str(result.guarantee))
     console = Console()
     console.print(table)
     if others:

@@ -11,6 +11,7 @@ from lidp.claim import Claim
 from lidp.cli.catalogue import DELTA, truth_of
 from lidp.cli.targets import find_object
 from lidp.cli.watching import Watch
+from lidp.digits import fixed
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.catalogue import CATALOGUE, Entry, find
 from lidp.pair_target import PairTarget
@@ -65,7 +66,9 @@ def show_catalogue(found: list[tuple[Entry, Claim, PairResult]]) -> None:
     typer.echo(f"{'mechanism':28} {'truth':22} {'verdict':12} {'ε̂':>6} {'runs':>9}")
     for entry, claim, result in found:
         truth = truth_of(entry, claim.epsilon, claim.delta)
-        typer.echo(f"{entry.name:28} {truth:22} {result.verdict:12} {result.bound.epsilon:6.2f} {result.bound.trials:9,}")
+        typer.echo(
+            f"{entry.name:28} {truth:22} {result.verdict:12} {fixed(result.bound.epsilon, 2):>6} {result.bound.trials:9,}"
+        )
 
 
 def code_of(found: list[tuple[Entry, Claim, PairResult]]) -> int:

@@ -25,6 +25,8 @@ def command(
 ) -> int:
     output = output or store.with_suffix(".html")
     options.check_report(output)
+    from lidp.report.wording import verdict  # here, so that other commands do not wait for it
+
     result = result_of(store)
-    typer.echo(f"{result.report(output)}: {result.verdict}")
+    typer.echo(f"{result.report(output)}: {verdict(result)}")
     return 0

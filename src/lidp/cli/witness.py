@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
 from lidp.result import recheck
 
@@ -32,7 +33,7 @@ def command(
     claimed = witness["claim"]["epsilon"]
     verdict = "refuted" if witness["refuted"] else "not refuted"
     typer.echo(
-        f"{verdict}: ε ≥ {found.epsilon:.4g}, claimed {claimed:g}, from {found.trials:,} trials, "
-        f"failure probability {found.failure_probability:.3g}"
+        f"{verdict}: ε ≥ {at_least(found.epsilon, above=claimed)}, claimed {exact(claimed)}, from {found.trials:,} trials, "
+        f"{found.certainty}"
     )
     return 1 if witness["refuted"] else 0

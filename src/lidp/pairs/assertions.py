@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lidp.claim import Claim
+from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import PairResult, audit_pair
 from lidp.result import Verdict
@@ -27,7 +28,7 @@ class NotPrivate(AssertionError):
         bound, claim = result.bound, result.claim
         super().__init__(
             f"{result.target} is not {claim}\n"
-            f"  bound    ε ≥ {bound.epsilon:.4g}, more than the {claim.epsilon:g} claimed\n"
+            f"  bound    ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}, more than the {exact(claim.epsilon)} claimed\n"
             f"  runs     {bound.trials:,} of {result.planned_trials:,}; a true claim would fail here with probability "
             f"{bound.failure_probability:.2g}\n"
             f"  leak     {result.leak}\n"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import CoinFlip
+from lidp.digits import at_least, exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import kept_global_generators
 from lidp.pair_target import PairTarget
@@ -25,6 +24,7 @@ from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.streams import check_seed
+from lidp.versions import versions
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class PairProgress:
 
     def __str__(self) -> str:
         rate = self.done / self.seconds if self.seconds > 0 else 0.0
-        return f"{self.done:,}/{self.planned:,} runs, {rate:,.0f}/s, ε ≥ {self.epsilon:.2f} (claim {self.claim:g})"
+        return (
+            f"{self.done:,}/{self.planned:,} runs, {rate:,.0f}/s, ε ≥ {fixed(self.epsilon, 2)} (claim {exact(self.claim)})"
+        )
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,10 @@ class PairResult(AuditResult):
 
     def __str__(self) -> str:
         above = "more than" if self.verdict is Verdict.REFUTED else "against"
-        beta = self.bound.failure_probability
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
-            f"  bound      ε ≥ {self.bound.epsilon:.4g}, {above} the {self.claim.epsilon:g} claimed (failure probability {beta:g})",
+            f"  bound      ε ≥ {at_least(self.bound.epsilon, above=self.claim.epsilon)}, {above} the "
+            f"{exact(self.claim.epsilon)} claimed ({self.bound.certainty})",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} runs"
             + (f", {self.search_runs:,} more to choose the data sets" if self.search_runs else ""),
@@ -132,12 +134,10 @@ def audit_pair(
         runner = PairRunner(target, seed, bits=bits)
         runner.check(claim)
         method = CoinWager(log_odds=True, largest=max(10.0, 2 * claim.epsilon))
-        ledger = _Ledger(method, claim, failure_probability, classifier)
+        ledger = _Ledger(method, claim, failure_probability, classifier, stops=stop_when == "refuted")
 
         def result() -> PairResult:
-            found = ledger.result(
-                target, planned=runs - searched, searched=searched, seed=seed, stop_when=stop_when, start=start
-            )
+            found = ledger.result(target, planned=runs - searched, searched=searched, seed=seed, start=start)
             return replace(found, configuration=_configuration(found, runs, stop_when, origin))
 
         try:
@@ -146,7 +146,7 @@ def audit_pair(
                 if watch is not None:
                     seconds = time.monotonic() - start
                     watch(PairProgress(ledger.runs, runs - searched, ledger.wager.epsilon, claim.epsilon, seconds))
-                if stop_when == "refuted" and ledger.wager.epsilon > claim.epsilon:
+                if ledger.fell is not None:
                     break
         except KeyboardInterrupt:
             raise AuditInterrupted(result() if ledger.runs else None) from None
@@ -185,15 +185,20 @@ def _checked(
 
 
 class _Ledger:
-    """Predictions and coins so far."""
+    """Predictions and coins so far. One that ``stops`` ends at the run at which the claim fell, where its block did not."""
 
-    def __init__(self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None) -> None:
+    def __init__(
+        self, method: CoinWager, claim: Claim, failure_probability: float, classifier: Classifier | None, *, stops: bool
+    ) -> None:
         self.method = method
+        self.stops = stops
         self.claim = claim
         self.failure_probability = failure_probability
         self.wager = method.begin(delta=claim.delta, failure_probability=failure_probability)
         self.classifier: Classifier | OnlineClassifier | None = classifier
         self.runs = 0
+        self.fell: int | None = None
+        self._learned = 0
         self._first_failure = ""
         self._blocks: list[Scores] = []
         self._kinds: set[Hashable] = set()
@@ -210,9 +215,9 @@ class _Ledger:
             coins = block.coins[~block.failed]
             if isinstance(self.classifier, OnlineClassifier):
                 found = self.classifier.predict_and_learn(block.outputs, coins)
+                self._learned += len(coins)
             else:
                 found = np.array(self.classifier.predict(block.outputs), dtype=np.float64)
-                self.classifier.learn(block.outputs, coins)
             if found.shape != coins.shape or not np.isfinite(found).all():
                 raise AuditFailed(
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
@@ -224,10 +229,14 @@ class _Ledger:
         self.wager.update(scores)
         self._blocks.append(scores)
         self.runs += size
+        if self.stops and self.wager.epsilon > self.claim.epsilon:
+            self.fell = next(seen for seen, epsilon in self.wager.bound().path if epsilon > self.claim.epsilon)
+        if len(block.outputs) and self.classifier is not None and not isinstance(self.classifier, OnlineClassifier):
+            counted = size if self.fell is None else size - (self.runs - self.fell)
+            kept = int((~block.failed[:counted]).sum())
+            self.classifier.learn(block.outputs.part(0, kept), coins[:kept])
 
-    def result(
-        self, target: PairTarget, *, planned: int, searched: int, seed: int, stop_when: str, start: float
-    ) -> PairResult:
+    def result(self, target: PairTarget, *, planned: int, searched: int, seed: int, start: float) -> PairResult:
         """The result so far."""
         scores = Scores.join(self._blocks)
         if scores.failed.all() or self.classifier is None:
@@ -235,11 +244,11 @@ class _Ledger:
         if len(self._kinds) == 1 and self.runs >= FIRST_BLOCK:
             raise never_varies(target, self.runs)
         claim, beta = self.claim, self.failure_probability
-        found = self.wager.bound()
-        if stop_when == "refuted" and found.refutes(claim):
+        if self.fell is None:
+            found = self.wager.bound()
+        else:
             # The result is that of the run at which the claim fell, although its block was run to its end.
-            fell = next(seen for seen, epsilon in found.path if epsilon > claim.epsilon)
-            scores = scores[:fell]
+            scores = scores[: self.fell]
             found = self.method.bound(scores, delta=claim.delta, failure_probability=beta)
         verdict = Verdict.NOT_REFUTED if _could_refute(scores, claim, beta) else Verdict.UNDECIDED
         return PairResult(
@@ -254,11 +263,19 @@ class _Ledger:
             preparation_models=0,
             scores=scores,
             notes=(),
-            versions={"python": platform.python_version()} | {name: metadata.version(name) for name in ("lidp", "numpy")},
+            versions=versions(),
+            computed_with=versions(),
             seconds=time.monotonic() - start,
-            leak=self.classifier.explain(),
+            leak=self._explained(self.classifier, int((~scores.failed).sum())),
             search_runs=searched,
         )
+
+    def _explained(self, classifier: Classifier | OnlineClassifier, counted: int) -> str:
+        """Where the data sets differ, by the runs that the result counts: its numbers must fit together."""
+        if isinstance(classifier, OnlineClassifier):
+            classifier.forget(self._learned - counted)
+            self._learned = counted
+        return classifier.explain()
 
 
 def _could_refute(scores: Scores, claim: Claim, failure_probability: float) -> bool:

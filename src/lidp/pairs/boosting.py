@@ -97,6 +97,11 @@ class Boosted(OnlineClassifier):
         self._views.learn(self._fitted.add_to(Columns(names, values[half:], wholes[half:])), coins[half:])
         self._next_fit = 3 * self._runs
 
+    def forget(self, runs: int) -> None:
+        """See :class:`OnlineClassifier`."""
+        self._views.forget(runs)
+        self._runs -= runs
+
     def explain(self) -> str:
         """See :class:`OnlineClassifier`."""
-        return self._views.explain()
+        return self._views.explain(self._runs)

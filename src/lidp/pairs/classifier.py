@@ -34,7 +34,10 @@ _WHOLES = 512
 
 
 class Classifier(Protocol):
-    """A classifier of one's own for :func:`lidp.audit_pair`. It is shown the coins of a block after it has predicted them."""
+    """A classifier of one's own for :func:`lidp.audit_pair`. It is shown the coins of a block after it has predicted them.
+
+    Of the block in which the claim falls it is shown the runs up to there: those that the result counts.
+    """
 
     def predict(self, outputs: Columns) -> Floats:
         """Log-odds that each run was on d1, from its output and from what was learned; 0 where nothing is known."""
@@ -55,6 +58,10 @@ class OnlineClassifier(ABC):
     @abstractmethod
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
         """Log-odds for each coin (1 means d1), made without looking at it or at later ones; then learn from all of them."""
+
+    @abstractmethod
+    def forget(self, runs: int) -> None:
+        """Forget the last runs of the last block, which the result does not count. Nothing is predicted afterwards."""
 
     @abstractmethod
     def explain(self) -> str:
@@ -128,12 +135,14 @@ class Views(OnlineClassifier):
         self._seen: list[tuple[Columns, Bools]] = []
         self._runs = 0
         self._next_look = 0
+        self._last: tuple[Columns, Bools, Floats, Floats] | None = None
 
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
         """See :class:`OnlineClassifier`. Bins are chosen from past outputs; on the first block nothing is staked."""
         warm_up = not self._seen
         if self._runs >= self._next_look:
             self._look(outputs)
+        self._last = (outputs, coins, self._counts.copy(), self._coins.copy())
         logits = self._count(outputs, coins)
         if warm_up:
             # Its own outputs chose the bins. A mechanism that remembers earlier runs could tell an earlier coin in a later output.
@@ -142,6 +151,16 @@ class Views(OnlineClassifier):
         if sum(len(columns) for columns, _ in self._seen) < _KEPT:
             self._seen.append((outputs, coins))
         return logits
+
+    def forget(self, runs: int) -> None:
+        """See :class:`OnlineClassifier`."""
+        if not runs or self._last is None:
+            return
+        outputs, coins, self._counts, self._coins = self._last
+        kept = len(outputs) - runs
+        self._count(outputs.part(0, kept), coins[:kept])
+        self._runs -= runs
+        self._last = None
 
     def learn(self, outputs: Columns, coins: Bools) -> None:
         """Learn from past runs, before any prediction."""
@@ -171,8 +190,11 @@ class Views(OnlineClassifier):
         _kernels.predict_online(places, coins, self._counts, self._trust, logits)
         return logits
 
-    def explain(self) -> str:
-        """The bin whose counts of the two coins differ most; and whether for certain, given how many bins there are."""
+    def explain(self, runs: int | None = None) -> str:
+        """The bin whose counts of the two coins differ most; and whether for certain, given how many bins there are.
+
+        If there were more runs than are counted, that is said; ``runs`` is how many there were, if these views saw only some.
+        """
         best, words = -math.inf, "nothing"
         bins = int((self._counts.sum(axis=2) > 0).sum())
         errors = math.sqrt(2 * math.log(20 * max(bins, 1)))
@@ -188,6 +210,8 @@ class Views(OnlineClassifier):
                 zero, one = self._counts[v, place]
                 counted = f"{zero:,.0f} of {on_d0:,.0f} runs on d0, {one:,.0f} of {on_d1:,.0f} on d1"
                 words = f"{' '.join(view.describe(place).split())[:160]}: {counted}"
+        if self._coins.sum() < (self._runs if runs is None else runs):
+            words += f" (counted in {self._coins.sum():,.0f} of the runs)"
         return words if best > 0 else f"no output for certain; most of all {words}"
 
 

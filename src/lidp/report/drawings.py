@@ -9,38 +9,40 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from lidp.claim import Claim
-from lidp.report.figure_data import BoundPath, CanaryCorrelation, ScoreDistributions
+from lidp.digits import at_least, exact
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve, allowed_region
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
-from lidp.report.wording import number
+from lidp.report.wording import counted, number
 
 Floats = NDArray[np.float64]
 
+_SHADES = 40
 
-def gauge(name: str, bound: float, claim: float, *, refuted: bool, provisional: bool = False) -> Markup:
+
+def gauge(name: str, data: Gauge) -> Markup:
     """Claim against bound on one line that starts at ε = 0."""
-    word = "provisional" if provisional else "at least"
+    bound, claim = data.bound, data.claim
     relation = "above" if bound > claim else "at" if bound == claim else "below"
-    description = f"The lower bound, ε = {number(bound)}, lies {relation} the claimed ε = {number(claim)}."
+    shown = at_least(bound, above=claim)
+    description = f"The lower bound, ε = {shown}, lies {relation} the claimed ε = {exact(claim)}."
     canvas = Canvas(name, "Claim against bound", description, height=104)
     left, right, y = 14.0, WIDTH - 14.0, 46.0
-    most = 1.15 * max(bound, claim) or 1.0
 
     def at(value: float) -> float:
-        return left + value / most * (right - left)
+        return left + value / data.most * (right - left)
 
     canvas.box("fill track", left, y, right - left, 18)
-    canvas.box("fill beyond" if refuted else "fill bound", left, y, at(bound) - left, 18)
+    canvas.box("fill beyond" if data.refuted else "fill bound", left, y, max(2.0, at(bound) - left), 18)
     canvas.line("halo", [at(claim)] * 2, [y - 8, y + 26])  # so that the mark is seen on the bar
-    canvas.line("claim", [at(claim)] * 2, [y - 8, y + 26])
-    canvas.dot("bound-dot", at(bound), y + 9, 5)
-    for value in ticks(0.0, most):
+    canvas.line("mark", [at(claim)] * 2, [y - 8, y + 26])
+    for value in ticks(0.0, data.most):
         canvas.line("axis", [at(value)] * 2, [y + 18, y + 22])
         canvas.text(tick_text(value), at(value), y + 38, anchor="middle", kind="tick")
     canvas.text("ε", right, y + 54, anchor="end")
     labels = []
-    for words, value in ((f"claimed {number(claim)}", claim), (f"{word} {number(bound)}", bound)):
+    for words, value in ((data.claim_words, claim), (data.bound_words, bound)):
         half = 3.6 * len(words)
         labels.append((words, min(max(at(value), left + half), right - half), half, value == max(bound, claim)))
     crowded = abs(labels[0][1] - labels[1][1]) < labels[0][2] + labels[1][2] + 8
@@ -51,24 +53,27 @@ def gauge(name: str, bound: float, claim: float, *, refuted: bool, provisional: 
 
 def path_figure(name: str, path: BoundPath, unit: str) -> Markup:
     """The bound over trials, and the claim."""
-    return paths_figure(name, [("the bound", path)], unit)
+    return paths_figure(name, [("the bound", path)], unit, legend=True)
 
 
-def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str) -> Markup:
+def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *, legend: bool = False) -> Markup:
     """The bounds of several audits over their trials; the claim too, where it is one and the same."""
     last = max(int(path.trials[-1]) for _, path in paths)
     claims = {path.claim for _, path in paths}
     highest = max(*(float(path.epsilons.max()) for _, path in paths), *claims)
-    ends = (f"{label}: ε = {number(path.epsilons[-1])} after {path.trials[-1]:,} {unit}" for label, path in paths)
+    ends = (
+        f"{label}: ε = {at_least(path.epsilons[-1], above=path.claim)} after {counted(path.trials[-1], unit)}"
+        for label, path in paths
+    )
     plot = Plot(
         name,
         f"The bound over {unit}",
-        f"{'; '.join(ends)}. Claimed: {', '.join(number(claim) for claim in sorted(claims))}.",
+        f"{'; '.join(ends)}. Claimed: {', '.join(exact(claim) for claim in sorted(claims))}.",
         x=(0, last),
         y=(0, 1.1 * highest or 1.0),
         labels=(unit, "ε"),
     )
-    plot.axes()
+    plot.axes(whole=True)
     entries = []
     if len(claims) == 1:
         (claim,) = claims
@@ -80,9 +85,9 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str) -
             x, y = _steps(path.trials.astype(np.float64), path.epsilons)
             plot.line(kind, plot.across(x), plot.up(y))
         plot.dot(f"bound-dot line-{order % 6}", float(plot.across(path.trials[-1])), float(plot.up(path.epsilons[-1])))
-        told = label if path.has_path else f"{label} (dot)"
-        entries.append((kind, told if len(told) <= 28 else f"{told[:27]}…"))
-    plot.legend(entries if len(paths) <= 3 else entries[:1] * (len(claims) == 1))
+        entries.append((kind if path.has_path else f"dot bound-dot line-{order % 6}", label))
+    if legend:
+        plot.legend(entries)
     return plot.markup()
 
 
@@ -118,7 +123,7 @@ def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
     )
     description = (
         f"The ROC curve encloses an area of {number(roc.area)}, with {band}. "
-        f"The shaded corners are what a true claim of {number(claim.epsilon)} excludes."
+        f"The shaded corners are what a true claim of {exact(claim.epsilon)} excludes."
     )
     plot = Plot(name, title, description, x=(0, 1), y=(0, 1), labels=("held-out at or above", "inserted at or above"))
     plot.axes()
@@ -128,57 +133,66 @@ def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
     plot.area("fill excluded", plot.across([*x[above], 0]), plot.up([*y[above], 1]))
     plot.area("fill excluded", plot.across([*x[below], 1]), plot.up([*y[below], 0]))
     if roc.reach_inserted is not None:
-        corners = [np.concatenate([a, [1.0], b[::-1], [0.0]]) for a, b in zip(roc.upper(), roc.lower(), strict=True)]
-        plot.area("fill band", plot.across(corners[0]), plot.up(corners[1]))
+        # As edges: with few trials a filled band would cover all there is to see.
+        for x, y in (roc.upper(), roc.lower()):
+            plot.line("band-line", plot.across(x), plot.up(y))
     plot.line("chance", plot.across([0, 1]), plot.up([0, 1]))
     plot.line("inserted-line", plot.across([0, *roc.held_out]), plot.up([0, *roc.inserted]))
     entries = [("inserted-line", "the curve"), ("fill excluded", "a true claim excludes")]
-    plot.legend([*entries, ("fill band", "band")] if roc.reach_inserted is not None else entries)
+    plot.legend([*entries, ("band-line", "band")] if roc.reach_inserted is not None else entries)
     return plot.markup()
 
 
 def correlation_figure(name: str, found: CanaryCorrelation) -> Markup:
-    """The matrix of correlations: the stronger the colour, the stronger the correlation.
-
-    Colours are full at the strongest correlation, or at what chance may well give, if that is more.
-    """
+    """The matrix of correlations, with a scale of colours from -1 to 1."""
     size = len(found.shown)
-    others = np.abs(found.matrix - np.eye(size) * found.matrix)
-    full = min(1.0, max(float(others.max()), 4 * found.noise))
     description = (
         f"Correlations between {size} canaries of a trial; over all {found.canaries:,} the mean is {number(found.mean)}, "
         f"and chance alone gives single ones of about ± {number(found.noise)}."
     )
-    canvas = Canvas(name, "Correlation between canaries of a trial", description, height=330)
+    canvas = Canvas(name, "Correlation between canaries of a trial", description, height=336)
     side = 288 / size
     left = 76.0
     for row, column in np.ndindex(size, size):
-        value = found.matrix[row, column]
-        if row != column and abs(value) >= 0.01 * full:
-            kind = "fill warm" if value > 0 else "fill cool"
-            canvas.box(kind, left + column * side, 8 + row * side, side, side, opacity=abs(float(value)) / full)
+        value = float(found.matrix[row, column])
+        if row != column and abs(value) >= 0.01:
+            canvas.box(_warmth(value), left + column * side, 8 + row * side, side, side, opacity=abs(value))
     for place in range(size):
         canvas.box("fill diagonal", left + place * side, 8 + place * side, side, side)
     x, y = [left, left + 288, left + 288, left, left], [8, 8, 296, 296, 8]
     canvas.line("axis", x, y)
-    warm, cool = f"+{tick_text(round(full, 3))}", f"−{tick_text(round(full, 3))}"
-    canvas.legend([("fill warm", warm), ("fill cool", cool), ("fill diagonal", "itself")], left=left, y=320)
+    _correlation_scale(canvas, left, left + 200)
+    canvas.legend([("fill diagonal", "itself")], left=left + 216, y=316)
     return canvas.markup()
+
+
+def _warmth(correlation: float) -> str:
+    return "fill warm" if correlation > 0 else "fill cool"
+
+
+def _correlation_scale(canvas: Canvas, left: float, right: float) -> None:
+    """The colours of all correlations from -1 to 1, with their numbers."""
+    width = (right - left) / _SHADES
+    for place in range(_SHADES):
+        value = (2 * place + 1) / _SHADES - 1
+        canvas.box(_warmth(value), left + place * width, 306, width, 10, opacity=abs(value))
+    canvas.line("axis", [left, right, right, left, left], [306, 306, 316, 316, 306])
+    for words, x in (("−1", left), ("0", (left + right) / 2), ("+1", right)):
+        canvas.text(words, x, 330, anchor="middle", kind="tick")
 
 
 def series_figure(name: str, series: Series) -> Markup:
     """A number of the trials: the mean of each bin, and its range."""
     low, high = float(series.low.min()), float(series.high.max())
-    margin = (high - low) / 20
     plot = Plot(
         name,
         f"{series.name} over trials",
-        f"{series.count:,} trials, {number(series.overall)} on average, from {number(low)} to {number(high)}.",
+        f"{counted(series.count, 'trials')}, {number(series.overall)} on average, from {number(low)} to {number(high)}.",
         x=(0, float(series.last[-1] + 1)),
-        y=(low - margin, high + margin),
+        y=_axis(low, high),
         labels=("trial", series.name if len(series.name) <= 50 else f"{series.name[:49]}…"),
     )
-    plot.axes()
+    plot.axes(whole=True)
     x = plot.across((series.last + np.concatenate([[0], series.last[:-1] + 1])) / 2 + 0.5)
     if len(x) > 1:
         corners = np.concatenate([plot.up(series.high), plot.up(series.low)[::-1]])
@@ -187,6 +201,14 @@ def series_figure(name: str, series: Series) -> Markup:
     else:
         plot.dot("bound-dot", float(x[0]), float(plot.up(series.mean)[0]))
     return plot.markup()
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """The range of an axis: a little more than the values, but no other sign than they have; from 0, if all are one."""
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        low, high = min(0.0, low), max(0.0, high)
+    margin = (high - low) / 20 or 1.0
+    return (0.0 if 0 <= low < margin else low - margin), (0.0 if -margin < high <= 0 and low < 0 else high + margin)
 
 
 def _steps(x: Floats, y: Floats) -> tuple[Floats, Floats]:

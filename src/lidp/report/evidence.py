@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from lidp.pairs.audits import PairResult
-from lidp.report.wording import counted, design, stopping, unit
+from lidp.report.wording import counted, stopping, unit
 from lidp.result import RETRIED, AuditResult
 
 
@@ -85,34 +84,6 @@ def _trouble(result: AuditResult) -> list[str]:
         found.append(
             f"Canaries without a score: {result.unscored_canaries:,}. They got a constant, which is a valid score."
         )
-    return found
-
-
-def settings_of(result: AuditResult) -> list[tuple[str, Any, str]]:
-    """The configuration, as (name, value, place in the JSON); the place is empty for what the JSON says otherwise."""
-    plain, method = result.configuration, result.bound
-    found: list[tuple[str, Any, str]] = [
-        ("target", result.target, "target"),
-        ("claimed ε", result.claim.epsilon, "claim.epsilon"),
-        ("claimed δ", result.claim.delta, "claim.delta"),
-        ("neighbours", str(result.claim.neighbours), "claim.neighbours"),
-        ("design", design(result), ""),
-        (f"planned {unit(result)}", result.planned_trials, "planned_trials"),
-        ("method", method.method, "bound.method"),
-        *((f"method: {name}", value, f"bound.parameters.{name}") for name, value in method.parameters.items()),
-        ("direction", str(method.direction), "bound.direction"),
-        ("failure probability β", method.failure_probability, "bound.failure_probability"),
-        ("seed", result.seed, "seed"),
-    ]
-    for name, key in (
-        ("stops when", "stop_when"),
-        ("target found at", "origin"),
-        ("fingerprint of the target", "fingerprint"),
-    ):
-        if plain.get(key):
-            found.append((name, plain[key], ""))
-    if plain.get("sequential"):
-        found.append(("scores", "use coins of lower-index canaries of their trial", ""))
     return found
 
 

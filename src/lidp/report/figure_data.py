@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.result import AuditResult
+from lidp.digits import at_least, exact
+from lidp.epsilon_bound import Guarantee
+from lidp.result import AuditResult, Verdict
 from lidp.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -19,6 +21,32 @@ STEPS = 400
 BINS = 60
 _FAR = 1e100  # scores beyond are taken for this: sums and squares of larger ones would not fit a float
 _OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that one stray score hides nothing
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """Claim against bound on a line from 0 to ``most``, with the words that stand at both."""
+
+    bound: float
+    claim: float
+    most: float
+    refuted: bool
+    bound_words: str
+    claim_words: str
+
+    @classmethod
+    def of(cls, result: AuditResult) -> Gauge:
+        bound, claim = result.bound.epsilon, result.claim.epsilon
+        credible = result.bound.guarantee is Guarantee.CREDIBLE
+        word = "provisional" if result.provisional else "credible" if credible else "at least"
+        return cls(
+            bound=bound,
+            claim=claim,
+            most=1.15 * max(bound, claim) or 1.0,
+            refuted=result.verdict is Verdict.REFUTED,
+            bound_words=f"{word} {at_least(bound, above=claim)}",
+            claim_words=f"claimed {exact(claim)}",
+        )
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from lidp.digits import at_least, exact
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import PairResult
 from lidp.report import drawings, wording
 from lidp.report.command import command_of
-from lidp.report.evidence import settings_of, statements_of
-from lidp.report.figure_data import BoundPath, CanaryCorrelation, ScoreDistributions, thinned
+from lidp.report.evidence import statements_of
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, thinned
 from lidp.report.roc import RocCurve
+from lidp.report.tables import facts_of, numbers_behind, settings_of, versions_of
 from lidp.report.texts import finalize
 from lidp.report.trial_facts import TrialFacts
 from lidp.result import AuditResult, Verdict
@@ -61,33 +63,31 @@ def render_report(result: AuditResult) -> str:
         claim=result.claim,
         pair=result if pair else None,
         unit=wording.unit(result),
+        verdict=wording.verdict(result),
+        bound_words=wording.bound_words(result),
         refuted=result.verdict is Verdict.REFUTED,
         credible=result.bound.guarantee is Guarantee.CREDIBLE,
         headline=wording.headline(result),
         guarantee=wording.guarantee(result),
-        too_early=wording.too_early(result),
+        provisional=result.provisional,
         gauge=gauge_of(result, "gauge"),
         path=_path(result),
         scores=_scores(result),
         roc=_roc(result),
         correlations=_correlations(result),
-        facts=_facts(result),
+        trials=_trials(result),
         statements=statements_of(result),
+        numbers=numbers_behind(result),
         settings=settings_of(result),
+        facts=facts_of(result),
+        versions=versions_of(result),
         command=command_of(result.configuration),
-        trial_seconds=sum(note.seconds for note in result.notes) if result.notes else result.seconds,
     )
 
 
 def gauge_of(result: AuditResult, name: str) -> Markup:
     """Claim against bound."""
-    return drawings.gauge(
-        name,
-        result.bound.epsilon,
-        result.claim.epsilon,
-        refuted=result.verdict is Verdict.REFUTED,
-        provisional=wording.too_early(result),
-    )
+    return drawings.gauge(name, Gauge.of(result))
 
 
 def render(template: str, **values: Any) -> str:
@@ -106,7 +106,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"number": wording.number, "exact": _exact, "shown": _shown}
+    environment.filters |= {
+        "exact": _exact,
+        "shown": wording.shown,
+        "claimed": exact,
+        "at_least": at_least,
+        "counted": wording.counted,
+    }
     return environment
 
 
@@ -115,16 +121,15 @@ def _exact(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-def _shown(value: Any) -> str:
-    """A value to read: whole numbers with separators, others short, text as it is."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else wording.number(value)
+def _few(value: float) -> str:
+    """So many of something, where one more or less does not matter, unless there are few."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _path(result: AuditResult) -> dict[str, Any]:
     data = BoundPath.of(result)
-    rows = [(int(data.trials[at]), float(data.epsilons[at])) for at in thinned(len(data.trials), _ROWS)]
+    kept = thinned(len(data.trials), _ROWS) if data.has_path else [-1]
+    rows = [(int(data.trials[at]), float(data.epsilons[at])) for at in kept]
     return {"data": data, "figure": drawings.path_figure("path", data, wording.unit(result)), "rows": rows}
 
 
@@ -144,12 +149,16 @@ def _roc(result: AuditResult) -> dict[str, Any]:
 def _correlations(result: AuditResult) -> list[dict[str, Any]]:
     found = CanaryCorrelation.of(result.scores)
     return [
-        {"data": data, "figure": drawings.correlation_figure(f"correlation-{order}", data)}
+        {
+            "data": data,
+            "figure": drawings.correlation_figure(f"correlation-{order}", data),
+            "effective": _few(data.effective),
+        }
         for order, data in enumerate(found)
     ]
 
 
-def _facts(result: AuditResult) -> dict[str, Any]:
+def _trials(result: AuditResult) -> dict[str, Any]:
     data = TrialFacts.of(result.notes)
     figures = [drawings.series_figure(f"trials-{order}", series) for order, series in enumerate(data.series)]
     return {"data": data, "series": list(zip(data.series, figures, strict=True))}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lidp.errors import InvalidArgument
-from lidp.report.figure_data import BoundPath, CanaryCorrelation, ScoreDistributions
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve, allowed_region
 from lidp.report.trial_facts import TrialFacts
 from lidp.report.wording import unit
@@ -28,12 +28,31 @@ class Plots:
     def __call__(self) -> Figure:
         return self.path()
 
+    def gauge(self) -> Figure:
+        """The claim, a dashed mark, against the bound, a bar."""
+        figure = _figure(6.0, 1.6)
+        axes = figure.subplots()
+        data = Gauge.of(self._result)
+        axes.barh([0], [data.bound], height=0.5, color=_RED if data.refuted else _BLUE)
+        axes.axvline(data.claim, linestyle="--", color="white", linewidth=5)
+        axes.axvline(data.claim, linestyle="--", color="black", linewidth=2)
+        axes.set_xlim(0, data.most)
+        axes.set_ylim(-0.5, 0.5)
+        axes.set_yticks([])
+        axes.set_xlabel("ε")
+        axes.set_title(f"{data.bound_words}, {data.claim_words}")
+        return figure
+
     def path(self) -> Figure:
-        """The bound over trials against the claim."""
+        """The bound over trials against the claim; a dot, if the method has one bound only, at the end."""
         figure = _figure()
         axes = figure.subplots()
         data = BoundPath.of(self._result)
-        axes.step(data.trials, data.epsilons, where="post", color=_BLUE, label="lower bound")
+        if data.has_path:
+            axes.step(data.trials, data.epsilons, where="post", color=_BLUE, label="lower bound")
+        else:
+            axes.plot(data.trials[-1:], data.epsilons[-1:], "o", color=_BLUE, label="lower bound")
+            axes.set_xlim(left=0)
         axes.axhline(data.claim, linestyle="--", color=_RED, label="claim")
         axes.set_xlabel(unit(self._result))
         axes.set_ylabel("ε")
@@ -64,8 +83,8 @@ class Plots:
         axes.fill([*x[1:5], 0], [*y[1:5], 1], color=_RED, alpha=0.15, linewidth=0, label="a true claim excludes")
         axes.fill([*x[4:8], 1], [*y[4:8], 0], color=_RED, alpha=0.15, linewidth=0)
         if data.reach_inserted is not None:
-            edges = [np.concatenate([a, [1.0], b[::-1], [0.0]]) for a, b in zip(data.upper(), data.lower(), strict=True)]
-            axes.fill(*edges, color=_BLUE, alpha=0.2, linewidth=0, label="band")
+            for edge, label in ((data.upper(), "band"), (data.lower(), None)):
+                axes.plot(*edge, color=_BLUE, linewidth=0.8, linestyle="-.", label=label)
         axes.plot([0, 1], [0, 1], ":", color="grey")
         axes.plot([0, *data.held_out], [0, *data.inserted], color=_BLUE, label="ROC")
         axes.set_xlabel("held-out scores at or above the threshold")

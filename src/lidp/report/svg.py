@@ -66,6 +66,8 @@ class Canvas:
                 x, y = left, y + 17
             if kind.startswith("fill"):
                 self.box(kind, x, y - 9, 18, 10)
+            elif kind.startswith("dot"):
+                self.dot(kind, x + 9, y - 4)
             else:
                 self.line(kind, [x, x + 18], [y - 4, y - 4])
             self.text(words, x + 23, y)
@@ -114,14 +116,14 @@ class Plot(Canvas):
         share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
 
-    def axes(self) -> None:
-        """Grid, ticks and labels."""
+    def axes(self, *, whole: bool = False) -> None:
+        """Grid, ticks and labels; with ``whole``, what x counts comes in whole numbers."""
         bottom, left, right = self.height - _BOTTOM, _LEFT, self.width - _RIGHT
         for value in ticks(*self._y):
             y = float(self.up(value))
             self.line("grid", [left, right], [y, y])
             self.text(tick_text(value), left - 6, y + 4, anchor="end", kind="tick")
-        for value in ticks(*self._x):
+        for value in ticks(*self._x, least=1.0 if whole else 0.0):
             x = float(self.across(value))
             self.line("axis", [x, x], [bottom, bottom + 4])
             self.text(tick_text(value), x, bottom + 18, anchor="middle", kind="tick")
@@ -130,11 +132,12 @@ class Plot(Canvas):
         self.text(self._labels[1], 4, _TOP - 8)
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """A handful of round numbers within a range."""
+def ticks(low: float, high: float, *, least: float = 0.0) -> list[float]:
+    """A handful of round numbers within a range, ``least`` apart at least."""
     raw = (high - low) / (_MOST_TICKS - 1)
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * 0.999)
+    step = max(step, least)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [round(number * step, 12 - math.floor(math.log10(step))) for number in range(first, last + 1)]

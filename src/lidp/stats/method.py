@@ -13,6 +13,9 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 
+ALIKE = "held-out canaries are drawn and scored like the inserted ones"
+"""What every bound on leave-one-out and replace-one scores rests on: else the two arms differ by more than who was in."""
+
 
 class Method(ABC):
     """A way to bound ε from scores. Subclasses are frozen dataclasses; their fields are the method's parameters."""
@@ -73,7 +76,7 @@ class Method(ABC):
             thresholds={k: float(v) for k, v in (thresholds or {}).items()},
             rates={k: float(v) for k, v in (rates or {}).items()},
             path=path,
-            assumptions=assumptions,
+            assumptions=(*assumptions, *(() if scores.has_coins else (ALIKE,))),
         )
 
 

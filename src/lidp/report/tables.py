@@ -1,0 +1,126 @@
+"""The tables of the page: what was asked for, the numbers behind the bound, what the target says, versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lidp.digits import at_least, exact
+from lidp.epsilon_bound import Guarantee
+from lidp.report.wording import design, number, shown, unit
+from lidp.result import AuditResult
+
+_MOST_FACTS = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a table: what is told, its value, the words for it, and where it is in the JSON, if there."""
+
+    name: str
+    value: Any
+    words: str
+    place: str = ""
+    meaning: str = ""
+
+
+def settings_of(result: AuditResult) -> list[Entry]:
+    """The configuration."""
+    plain, method = result.configuration, result.bound
+    credible = method.guarantee is Guarantee.CREDIBLE
+    certainty = "1 - credibility" if credible else f"{method.certainty.name} β"
+    found: list[tuple[str, Any, str]] = [
+        ("target", result.target, "target"),
+        ("claimed ε", result.claim.epsilon, "claim.epsilon"),
+        ("claimed δ", result.claim.delta, "claim.delta"),
+        ("neighbours", str(result.claim.neighbours), "claim.neighbours"),
+        ("design", design(result), ""),
+        (f"planned {unit(result)}", result.planned_trials, "planned_trials"),
+        ("method", method.method, "bound.method"),
+        *((f"method: {name}", value, f"bound.parameters.{name}") for name, value in method.parameters.items()),
+        ("direction", str(method.direction), "bound.direction"),
+        (certainty, method.failure_probability, "bound.failure_probability"),
+        ("seed", result.seed, "seed"),
+    ]
+    for name, key in (
+        ("stops when", "stop_when"),
+        ("target found at", "origin"),
+        ("fingerprint of the target", "fingerprint"),
+    ):
+        if plain.get(key):
+            found.append((name, plain[key], ""))
+    if plain.get("sequential"):
+        found.append(("scores", "use coins of lower-index canaries of their trial", ""))
+    return [Entry(name, value, _as_given(name, value), place) for name, value, place in found]
+
+
+def _as_given(name: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and name != "seed":  # which is for copying
+        return f"{value:,}"
+    return exact(value) if isinstance(value, float) else str(value)
+
+
+def numbers_behind(result: AuditResult) -> list[Entry]:
+    """Thresholds and rates of the bound, and what each of them is."""
+    bound = result.bound
+    found = [
+        Entry(f"threshold, {name}", value, number(value), f"bound.thresholds.{name}", "scores are split here")
+        for name, value in bound.thresholds.items()
+    ]
+    for name, value in bound.rates.items():
+        words = f"{int(value):,}" if name in ("coins", "guesses", "right") else number(value)
+        found.append(Entry(name.replace("_", " "), value, words, f"bound.rates.{name}", _meaning(name, result)))
+    return found
+
+
+def _meaning(name: str, result: AuditResult) -> str:
+    """What a number behind the bound says."""
+    bound = result.bound
+    against = f"ε = {at_least(bound.epsilon)}"
+    if name == "wealth":
+        goal = at_least(1 / bound.failure_probability)
+        return f"what a stake of 1 against {against} became; an ε is ruled out at {goal}, which is 1/β"
+    if name == "guesses":
+        staked = "wealth" in bound.rates  # a wager: it guesses against every ε
+        return (
+            f"coins on which something was staked against {against}"
+            if staked
+            else "coins that were guessed, not abstained from"
+        )
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    if name.endswith(("_lower", "_upper")):
+        return f"{'lower' if name.endswith('_lower') else 'upper'} limit of that share"
+    side = "below" if name.startswith("backward") else "at or above"
+    return f"share of {'held-out' if name.endswith('held_out') else 'inserted'} scores {side} the threshold"
+
+
+_MEANINGS = {
+    "coins": "coins of all trials that were used",
+    "right": "guesses that were right",
+    "false_positive_upper": "upper limit: held-out canaries taken for inserted ones",
+    "false_negative_upper": "upper limit: inserted canaries taken for held-out ones",
+}
+
+_FACTS = {"which buys ε =": "ε that this noise buys", "by": "reckoned by"}
+"""Names that make a sentence on one line, and need others in a table."""
+
+
+def facts_of(result: AuditResult) -> list[Entry]:
+    """What the target says of itself."""
+    sentence = set(_FACTS) <= set(result.facts)
+    return [
+        Entry(
+            _FACTS.get(name, name) if sentence else name,
+            value,
+            shown(value),
+            f"facts.{name}",
+        )
+        for name, value in list(result.facts.items())[:_MOST_FACTS]
+    ]
+
+
+def versions_of(result: AuditResult) -> list[tuple[str, str, str]]:
+    """Packages with their versions when the audit was begun and when the bound was computed, where those are known."""
+    begun, computed = result.versions, result.computed_with
+    return [(name, begun.get(name, ""), computed.get(name, "")) for name in dict.fromkeys([*begun, *computed])]
