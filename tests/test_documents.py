@@ -34,7 +34,6 @@ KINDS = {
     "sh": "commands that take too long or need too much: their arguments are taken apart by the real command line",
     "text": "a picture, or what a block of Python prints",
 }
-UNFINISHED = {"report.md", "reproduction-training.md"}  # commands not fenced yet, nor what is printed shown
 LEFT_OUT = re.compile(r"[\d.,]+ s$| +$", flags=re.MULTILINE)  # times, and spaces that nobody sees
 
 
@@ -47,9 +46,8 @@ def alike(shown, printed):
 class Reader:
     """Somebody who does what a page says, from top to bottom: pastes Python, saves files, types commands."""
 
-    def __init__(self, capsys, *, compares_python=True):
+    def __init__(self, capsys):
         self.capsys = capsys
-        self.compares_python = compares_python
         self.names = {}
         self.code = None
 
@@ -69,8 +67,7 @@ class Reader:
     def python(self, block):
         exec(compile(block.text, "page", "exec"), self.names)  # noqa: S102  # our own pages
         printed = self.capsys.readouterr().out
-        if self.compares_python:
-            assert alike(block.prints or "", printed), f"line {block.line} prints\n{printed}"
+        assert alike(block.prints or "", printed), f"line {block.line} prints\n{printed}"
 
     def pycon(self, block):
         test = doctest.DocTestParser().get_doctest(block.text, self.names, "page", "page", block.line)
@@ -110,7 +107,7 @@ def test_the_blocks_of_a_page(page, capsys, monkeypatch, tmp_path):
         pytest.importorskip("opacus", reason="the page needs the extra torch")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    reader = Reader(capsys, compares_python=page.name not in UNFINISHED)
+    reader = Reader(capsys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # libraries warn about themselves
         for block in blocks:
@@ -150,8 +147,6 @@ def test_what_a_page_says_and_what_happens_are_compared(capsys, monkeypatch, tmp
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda p: p.name)
 def test_every_block_is_of_a_kind_that_is_run(page):
-    if page.name in UNFINISHED:
-        pytest.skip("its commands are to be fenced")
     assert not indented_blocks(page)
     assert {block.kind for block in blocks_of(page)} <= set(KINDS)
 
