@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -59,6 +61,81 @@ def test_a_program_that_fails_now_and_then(tmp_path):
 def test_one_failure_in_twenty_does_not_keep_a_leak_from_being_found():
     found = audit(f"{PROGRAM} --noise 0.05 --fail 20", trials=40, workers=2)
     assert found.verdict is Verdict.REFUTED
+
+
+NOISE = """
+import json, random, sys
+random.seed(int(sys.argv[2]))
+open(sys.argv[1], "w").write(json.dumps([random.random() for _ in range(10)]))
+"""
+TIGHT = """
+import resource, sys
+import numpy as np
+import lidp
+from lidp.integrations.commands import command_target
+
+records, pool = (np.zeros((4, 50_000)), np.zeros(4, int)), (np.ones((10, 50_000)), np.zeros(10, int))
+target = command_target(sys.argv[1] + " noise.py {out} {seed} {data}", records, pool, pilots=0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(14.5 * 50_000 * 8), resource.RLIM_INFINITY))
+try:
+    print(lidp.audit(target, claim=lidp.Claim(1.0, 1e-5), trials=220, design=lidp.CoinFlip(1), workers=int(sys.argv[2])))
+except lidp.AuditFailed as failure:
+    print("ended:", failure)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_data_that_can_be_written_only_without_a_canary_end_the_audit(tmp_path, workers):
+    """Were it a failed run, a program that ignores its data would be refuted: it would fail exactly when the canary is in."""
+    (tmp_path / "noise.py").write_text(NOISE)
+    (tmp_path / "tight.py").write_text(TIGHT)
+    words = [sys.executable, "tight.py", sys.executable, str(workers)]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert re.search(r"^ended: writing \S+data.npz failed: OSError: .*File too large; .*set TMPDIR", found.stdout), found
+
+
+def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypatch):
+    """Before the program starts, and after it has ended: temporary folder, log, start, logs to keep, losses to read."""
+
+    def refuse(*_args, **_options):
+        raise OSError(24, "Too many open files")
+
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / 'trainer_program.py'} $@\n")
+    program.chmod(0o755)
+    (tmp_path / "file").touch()
+    command = f"{program} --data {{data}} --out {{out}} --seed {{seed}}"
+    target = command_target(command, RECORDS, POOL, pilots=0)
+    failing = command_target(f"{command} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "file")
+    for place, name, value, message in (
+        (tempfile, "tempdir", str(tmp_path / "nowhere"), "making a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
+        (Path, "open", refuse, "writing .*log.txt failed: .*Too many open files; make room"),
+        (Path, "read_bytes", refuse, "reading .*out failed: .*Too many open files; see that"),
+    ):
+        monkeypatch.setattr(place, name, value)
+        with pytest.raises(AuditFailed, match=message):
+            lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8))
+        monkeypatch.undo()
+    with pytest.raises(AuditFailed, match="keeping a log in .*file/seed-.*failed: .*; make room there, or"):
+        lidp.audit(failing, claim=CLAIM, trials=2, design=CoinFlip(8))
+    program.unlink()
+    with pytest.raises(AuditFailed, match=f"starting {program} in . failed: FileNotFoundError.*; see that both are there"):
+        lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8))
+
+
+def test_what_a_program_does_to_its_folder_is_an_outcome(tmp_path):
+    """Something else at {out} than a file, a file as large as a model, all of the folder deleted."""
+    for line, reason in (
+        ("mkdir $1", "what it wrote to {out} is no file"),
+        ("mkfifo $1", "what it wrote to {out} is no file"),
+        ("head -c 1000000 /dev/zero > $1", "wrote 1,000,000 bytes to {out}, which cannot be losses alone"),
+        ("printf '%2000s' | tr ' ' '[' > $1", "cannot be read as losses"),
+        ('rm -r "$(dirname $1)"', "wrote nothing to {out}"),
+    ):
+        (tmp_path / "program.sh").write_text(f"{line}\n")
+        with pytest.raises(AuditFailed, match="all 2 trials failed") as caught:
+            audit(f"sh {tmp_path / 'program.sh'} {{out}} {{data}}", trials=2, pilots=0, logs=tmp_path / "logs")
+        assert reason in str(caught.value)
 
 
 def test_a_program_that_hangs_once_is_ended_with_all_it_started(tmp_path):
