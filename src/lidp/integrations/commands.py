@@ -34,6 +34,8 @@ _LARGE = 2**20  # a script is smaller than this, an interpreter is not
 _KEPT_LINES = 3  # of a log, in the reason of a failure
 _KEPT_BYTES = 4096  # ... within its last so many
 _MOST_BYTES = 1024  # of a loss in {out}; a file of more than so many each holds something else
+_OPERATORS = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")
+_WITH_SHELL = "put what needs one into sh -c '...', {data} and {out} within"
 _ROOM = "make room there, or set TMPDIR to a folder that has some"
 
 
@@ -75,9 +77,16 @@ class Program:
             raise InvalidArgument(
                 f"the command must contain {{data}} and {{out}}, and may contain {{seed}}, got {self.command!r}"
             )
+        operators = [word for word in _unquoted(self.command) if word in _OPERATORS]
+        if operators:
+            raise InvalidArgument(
+                f"the command has {operators[0]}, but no shell is used; {_WITH_SHELL}, got {self.command!r}"
+            )
         program = Path(self.folder or ".", words[0])
         if shutil.which(words[0]) is None and shutil.which(str(program)) is None:
-            hint = "is not executable; chmod +x it, or run it by its interpreter" if program.is_file() else "is not there"
+            there = os.path.isfile(program)  # noqa: PTH113  # of names that are too long, too, this says no
+            missing_hint = f"is not there; no shell is used, so that what only a shell knows is not found: {_WITH_SHELL}"
+            hint = "is not executable; chmod +x it, or run it by its interpreter" if there else missing_hint
             raise InvalidArgument(f"there is no program {words[0]!r} to run: it {hint}")
         if self.time_limit is not None:
             checks.positive(time_limit=self.time_limit)
@@ -163,10 +172,18 @@ def _own(doing: str, remedy: str) -> Iterator[None]:
         raise AuditFailed(f"{doing} failed: {type(error).__name__}: {error}; {remedy}") from error
 
 
+def _unquoted(command: str) -> list[str]:
+    """The words of a command, quoted ones with their quotes."""
+    with contextlib.suppress(ValueError):
+        return shlex.split(command, posix=False)
+    return []
+
+
 def _digests(words: Sequence[str], folder: Path) -> Iterator[str]:
-    for word in words:
-        place = folder / word
-        if place.is_file() and place.stat().st_size < _LARGE:
+    # A word may be a script for a shell, with words of its own.
+    for piece in dict.fromkeys(piece for word in words for piece in (word, *word.split())):
+        place = folder / piece
+        if os.path.isfile(place) and place.stat().st_size < _LARGE:  # noqa: PTH113  # a script is too long for Path's
             yield hashlib.sha256(place.read_bytes()).hexdigest()
 
 
