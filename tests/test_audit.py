@@ -1,8 +1,12 @@
 """The audit engine: what it computes, and what it refuses."""
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
 from lidp.versions import versions
 from tests import engine
@@ -219,6 +224,90 @@ def test_preparation_runs_once_and_is_counted(tmp_path):
     again = run(target, trials=20, store=tmp_path / "a.db")
     assert again.models == 36
     assert len(calls) == 1
+
+
+# What is audited.
+
+
+CONSTANTS = """
+NOISE = {noise!r}
+SIZES = {sizes!r}
+state = {noise!r}
+
+def mechanism(dataset, rng):
+    def noisy():
+        return [NOISE * rng.standard_normal() for _ in SIZES], state
+    return noisy()
+"""
+
+
+def print_of(mechanism):
+    return fingerprint(Target(mechanism, Numbers(), closeness))
+
+
+def with_constants(noise=1.0, sizes=(1, 2)):
+    names = {"np": np}
+    exec(CONSTANTS.format(noise=noise, sizes=sizes), names)  # noqa: S102
+    return names["mechanism"]
+
+
+def test_constants_of_a_module_are_part_of_what_is_audited():
+    """A store must not be gone on with after ``NOISE = 2.0`` has become ``NOISE = 0.1``."""
+    assert print_of(with_constants()) == print_of(with_constants())
+    others = [with_constants(noise) for noise in (2.0, 1, True, None, "1.0", (1.0,), {"a": 1.0}, {"a": 2.0}, np.float32(1))]
+    others += [
+        with_constants(sizes=sizes) for sizes in ((1, 3), [1, 4], {1: "a"}, {1: ("a", {"b": 2})}, {1: ("a", {"b": 3})})
+    ]
+    assert len({print_of(other) for other in [with_constants(), *others]}) == len(others) + 1
+
+    def through(inner):
+        return lambda dataset, rng: inner(dataset, rng)
+
+    assert print_of(through(with_constants())) == print_of(through(with_constants()))
+    assert print_of(through(with_constants())) != print_of(through(with_constants(2.0)))
+    running = with_constants()
+    before = print_of(running)
+    running.__globals__["state"] = "has run"  # no constant: it may change as trials are run
+    assert print_of(running) == before
+    running.__globals__["SIZES"] = object()  # nothing that could be compared with another day's
+    assert print_of(running) != before
+
+
+def test_settings_in_dictionaries_are_part_of_what_is_audited():
+    def mechanism(dataset, rng, config=None):
+        return config
+
+    def closure(config):
+        return lambda dataset, rng: mechanism(dataset, rng, config)
+
+    for make in (partial(partial, mechanism), closure, lambda config: partial(mechanism, config=config)):
+        one, same, other = (
+            print_of(make(config)) for config in ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, {"a": 1, "b": [3]})
+        )
+        assert one == same != other
+
+
+def test_what_is_audited_is_the_same_in_every_process():
+    """Also where it is printed in another order: hashes of texts differ from process to process."""
+    code = "from tests.test_audit import *; print(print_of(partial(with_constants({'a': 1, 'b': (2, 'c')}), x={'d': 1, 'e': 2})))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout.strip()
+        for seed in ("0", "1", "2")
+    }
+    assert found == {print_of(partial(with_constants({"b": (2, "c"), "a": 1}), x={"e": 2, "d": 1}))}
+    assert found != {print_of(partial(with_constants({"b": (2, "d"), "a": 1}), x={"e": 2, "d": 1}))}
+
+
+def test_compiled_functions_are_told_apart_as_others_are():
+    numba = pytest.importorskip("numba")
+    assert print_of(numba.njit(with_constants())) == print_of(numba.njit(with_constants()))
+    assert print_of(numba.njit(with_constants())) != print_of(numba.njit(with_constants(2.0)))
 
 
 # Trouble.

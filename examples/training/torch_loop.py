@@ -1,4 +1,4 @@
-"""DP-SGD written by hand in PyTorch, right and with half its noise: python examples/training/torch_loop.py
+"""DP-SGD written by hand in PyTorch, right and with a quarter of its noise: python examples/training/torch_loop.py
 
 Clipping and noise are a few lines of one's own here, which is where mistakes are made. The loop tells the audit what it trains
 (`watch`) and lets it add canaries to the sum of clipped gradients (`add`).

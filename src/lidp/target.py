@@ -18,6 +18,8 @@ from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.errors import InvalidArgument
 
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic)
+
 
 @dataclass(frozen=True)
 class Output:
@@ -123,13 +125,15 @@ def _described(thing: Any) -> Any:
         ]
     if isinstance(thing, (list, tuple)):
         return [_described(part) for part in thing]
+    if isinstance(thing, dict):  # in no order: the same entries are the same settings
+        return ["dict", *sorted(([_described(key), _described(value)] for key, value in thing.items()), key=json.dumps)]
     if isinstance(thing, functools.partial):
         return ["partial", _described(thing.func), _described(thing.args), _described(sorted(thing.keywords.items()))]
-    if thing is None or isinstance(thing, (bool, int, float, str)):
+    if thing is None or isinstance(thing, _PLAIN):
         return repr(thing)
     name = [getattr(thing, "__module__", ""), getattr(thing, "__qualname__", type(thing).__qualname__)]
     if isinstance(getattr(thing, "__code__", None), CodeType):
-        return [*name, *_described_function(thing)]
+        return [*name, *_described_function(getattr(thing, "py_func", thing))]  # what numba has compiled
     if hasattr(thing, "detach") and hasattr(thing, "numpy"):  # a tensor
         return [*name, _described(thing.detach().cpu().numpy())]
     if hasattr(thing, "tensors"):  # a data set of tensors
@@ -142,23 +146,41 @@ def _described_function(function: Any) -> list[Any]:
     """A function's code, and the plain values and functions that it brings along."""
     cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
     brought = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()), *cells]
-    return [_described_code(function.__code__), [_brought(value) for value in brought]]
+    return [_described_code(function.__code__, _globals(function)), [_brought(value) for value in brought]]
 
 
 def _brought(value: Any) -> Any:
     if isinstance(value, FunctionType):  # by its code alone: functions may bring one another
-        return _described_code(value.__code__)
-    plain = value is None or isinstance(value, (bool, int, float, str, np.ndarray, tuple, functools.partial))
-    return _described(value) if plain else type(value).__qualname__
+        return _described_code(value.__code__, _globals(value))
+    if isinstance(value, (tuple, functools.partial)) or (_is_plain(value) and not isinstance(value, list)):
+        return _described(value)
+    return type(value).__qualname__  # a list, say, may be where a function notes what it has seen
 
 
-def _described_code(code: CodeType) -> list[Any]:
+def _described_code(code: CodeType, names: Mapping[str, Any]) -> list[Any]:
+    """Code, its constants, and those of its module that it names; they are in upper case, other names may change as it runs."""
     documented = bool(code.co_consts) and isinstance(code.co_consts[0], str) and code.co_name != "<lambda>"
     constants = [
         one for one in code.co_consts[documented:] if not isinstance(one, frozenset)
     ]  # sets are printed in any order
-    described = [_described_code(one) if isinstance(one, CodeType) else repr(one) for one in constants]
-    return [hashlib.sha256(code.co_code).hexdigest(), described, list(code.co_names)]
+    described = [_described_code(one, names) if isinstance(one, CodeType) else repr(one) for one in constants]
+    used = [name for name in code.co_names if name.isupper() and name in names and _is_plain(names[name])]
+    shared = [[name, _described(names[name])] for name in used]
+    return [hashlib.sha256(code.co_code).hexdigest(), described, list(code.co_names), shared]
+
+
+def _globals(function: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(function, "__globals__", {})
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is described by what it holds alone: numbers, texts, arrays, and collections of them."""
+    if isinstance(value, dict):
+        return all(_is_plain(part) for entry in value.items() for part in entry)
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, _PLAIN) or (isinstance(value, np.ndarray) and value.dtype != object)
 
 
 def _is_filled(cell: Any) -> bool:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -46,19 +49,95 @@ def test_the_same_seed_gives_the_same_on_any_number_of_workers():
 
 def test_a_program_that_fails_now_and_then(tmp_path):
     """The audit goes on; failures are outcomes, each with its reason and its log."""
-    found = audit(f"{PROGRAM} --noise 0.05 --fail 4", trials=30, logs=tmp_path, claim=Claim(50.0, 1e-5))
+    found = audit(f"{PROGRAM} --noise 0.05 --fail 4", trials=30, pilots=0, logs=tmp_path, claim=Claim(50.0, 1e-5))
     assert 0 < found.failed_runs < 20
     note = next(note for note in found.notes if note.failures)
     reason = note.failures["scores"]
     assert "exit code 7; it printed: the disk is on fire; all of its log is in" in reason
     kept = list(tmp_path.iterdir())
-    assert len(kept) >= found.failed_runs
+    assert len(kept) == found.failed_runs
     assert kept[0].read_text() == "the disk is on fire\n"
 
 
 def test_one_failure_in_twenty_does_not_keep_a_leak_from_being_found():
-    found = audit(f"{PROGRAM} --noise 0.05 --fail 20", trials=40, workers=2)
+    found = audit(f"{PROGRAM} --noise 0.05 --fail 20", trials=40, workers=2, seed=9)  # trials 0 and 2 fail
     assert found.verdict is Verdict.REFUTED
+    assert found.failed_runs > 0
+
+
+NOISE = """
+import json, random, sys
+random.seed(int(sys.argv[2]))
+open(sys.argv[1], "w").write(json.dumps([random.random() for _ in range(10)]))
+"""
+TIGHT = """
+import resource, sys
+import numpy as np
+import lidp
+from lidp.integrations.commands import command_target
+
+records, pool = (np.zeros((4, 50_000)), np.zeros(4, int)), (np.ones((10, 50_000)), np.zeros(10, int))
+target = command_target(sys.argv[1] + " noise.py {out} {seed} {data}", records, pool, pilots=0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(14.5 * 50_000 * 8), resource.RLIM_INFINITY))
+try:
+    print(lidp.audit(target, claim=lidp.Claim(1.0, 1e-5), trials=220, design=lidp.CoinFlip(1), workers=int(sys.argv[2])))
+except lidp.AuditFailed as failure:
+    print("ended:", failure)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_data_that_can_be_written_only_without_a_canary_end_the_audit(tmp_path, workers):
+    """Were it a failed run, a program that ignores its data would be refuted: it would fail exactly when the canary is in."""
+    (tmp_path / "noise.py").write_text(NOISE)
+    (tmp_path / "tight.py").write_text(TIGHT)
+    words = [sys.executable, "tight.py", sys.executable, str(workers)]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert re.search(r"^ended: writing \S+data.npz failed: OSError: .*File too large; .*set TMPDIR", found.stdout), found
+
+
+def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypatch):
+    """Before the program starts, and after it has ended: temporary folder, log, start, logs to keep, losses to read."""
+
+    def refuse(*_args, **_options):
+        raise OSError(24, "Too many open files")
+
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / 'trainer_program.py'} $@\n")
+    program.chmod(0o755)
+    (tmp_path / "file").touch()
+    command = f"{program} --data {{data}} --out {{out}} --seed {{seed}}"
+    target = command_target(command, RECORDS, POOL, pilots=0)
+    failing = command_target(f"{command} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "file")
+    for place, name, value, message in (
+        (tempfile, "tempdir", str(tmp_path / "nowhere"), "making a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
+        (Path, "open", refuse, "writing .*log.txt failed: .*Too many open files; make room"),
+        (Path, "read_bytes", refuse, "reading .*out failed: .*Too many open files; see that"),
+    ):
+        monkeypatch.setattr(place, name, value)
+        with pytest.raises(AuditFailed, match=message):
+            lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8))
+        monkeypatch.undo()
+    with pytest.raises(AuditFailed, match="keeping a log in .*file/seed-.*failed: .*; make room there, or"):
+        lidp.audit(failing, claim=CLAIM, trials=2, design=CoinFlip(8))
+    program.unlink()
+    with pytest.raises(AuditFailed, match=f"starting {program} in . failed: FileNotFoundError.*; see that both are there"):
+        lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8))
+
+
+def test_what_a_program_does_to_its_folder_is_an_outcome(tmp_path):
+    """Something else at {out} than a file, a file as large as a model, all of the folder deleted."""
+    for line, reason in (
+        ("mkdir $1", "what it wrote to {out} is no file"),
+        ("mkfifo $1", "what it wrote to {out} is no file"),
+        ("head -c 1000000 /dev/zero > $1", "wrote 1,000,000 bytes to {out}, which cannot be losses alone"),
+        ("printf '%2000s' | tr ' ' '[' > $1", "cannot be read as losses"),
+        ('rm -r "$(dirname $1)"', "wrote nothing to {out}"),
+    ):
+        (tmp_path / "program.sh").write_text(f"{line}\n")
+        with pytest.raises(AuditFailed, match="all 2 trials failed") as caught:
+            audit(f"sh {tmp_path / 'program.sh'} {{out}} {{data}}", trials=2, pilots=0, logs=tmp_path / "logs")
+        assert reason in str(caught.value)
 
 
 def test_a_program_that_hangs_once_is_ended_with_all_it_started(tmp_path):
@@ -99,7 +178,14 @@ def test_nonsense_is_a_failure_that_says_so(nonsense, reason):
     [
         ("python train.py", "must contain {data} and {out}"),
         ("", "the command is empty"),
-        ("no-such-program {data} {out}", "there is no program 'no-such-program'.*is not there"),
+        (
+            "no-such-program {data} {out}",
+            "there is no program 'no-such-program'.*is not there; no shell is used.*sh -c '...'",
+        ),
+        ("A=1 python train.py {data} {out}", "there is no program 'A=1'.*no shell is used.*sh -c '...'"),
+        ("cd x && python train.py {data} {out}", "the command has &&, but no shell is used; put .* into sh -c '...'"),
+        ("python train.py {data} {out} > log.txt", "the command has >, but no shell is used"),
+        (f"{'x' * 300} {{data}} {{out}}", "is not there"),
         (f"{Path(__file__).parent / 'trainer_program.py'} {{data}} {{out}}", "is not executable"),
         ("python '{data} {out}", "No closing quotation"),
     ],
@@ -134,6 +220,19 @@ def test_a_program_that_was_changed_is_another_one(tmp_path):
     assert one == fingerprint(
         command_target(f"{sys.executable} {script} {{data}} {{out}}", RECORDS, POOL, logs="elsewhere")
     )
+
+
+def test_a_script_for_a_shell_is_run_and_watched_for_changes(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "noise.py").write_text(NOISE)
+    script = f"cd x && '{sys.executable}' noise.py {{out}} {{seed}} '|' && : {{data}} {'long' * 100}"
+    command = f"sh -c {shlex.quote(script)} ';'"
+    target = command_target(command, RECORDS, POOL, pilots=0, folder=tmp_path)
+    assert lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8)).failed_runs == 0
+    straight = command.replace("cd x &&", ":;").replace("noise.py", "x/noise.py")
+    before = fingerprint(command_target(straight, RECORDS, POOL, folder=tmp_path))
+    (tmp_path / "x" / "noise.py").write_text(NOISE * 2)
+    assert fingerprint(command_target(straight, RECORDS, POOL, folder=tmp_path)) != before
 
 
 def test_a_program_that_ignores_its_seed_is_named():
@@ -224,6 +323,59 @@ def test_a_program_from_the_command_line(data, tmp_path, capsys):
     assert len(list((tmp_path / "a.db.logs").iterdir())) >= found["failed_runs"]
     code, again, _ = run("resume", str(store), "--quiet", "--json", capsys=capsys)
     assert (code, json.loads(again)["bound"]) == (0, found["bound"])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_pilot_runs_that_fail_or_hang_are_told(data, tmp_path, workers):
+    """In this process, or in one of their own: on the screen, whoever is quiet."""
+    command = [
+        sys.executable,
+        "-m",
+        "lidp",
+        "audit",
+        "--command",
+        f"{PROGRAM} --hang-once {tmp_path / 'hung'}",
+        "--data",
+        data,
+    ]
+    command += [
+        "--epsilon",
+        "9",
+        "--trials",
+        "2",
+        "--canaries",
+        "2",
+        "--pilots",
+        "3",
+        "--time-limit",
+        "8",
+        "--workers",
+        workers,
+    ]
+    found = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=300, check=False)
+    assert found.returncode == 0, found.stderr
+    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 8 s; mend" in found.stderr
+
+
+def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys):
+    """As in ``lidp audit``, not by the text that the store keeps."""
+    script, store = tmp_path / "train.py", tmp_path / "a.db"
+    script.write_text((Path(__file__).parent / "trainer_program.py").read_text())
+    command = f"{sys.executable} {script} --data {{data}} --out {{out}} --seed {{seed}}"
+    again = ["audit", "--command", command, "--data", data, "--epsilon", "9", "--trials", "2", "--pilots", "0", "--quiet"]
+    again += ["--store", str(store)]
+    assert run(*again, capsys=capsys)[0] == 0
+    script.write_text(script.read_text() + "# changed")
+    for arguments in (again, ["resume", str(store), "--quiet"]):
+        code, _, err = run(*arguments, capsys=capsys)
+        assert code == 2
+        assert err.startswith(f"lidp: {command} is not what it was when {store} was made; put it back to go on, or ")
+        assert len(err.splitlines()) == 1
+
+
+def test_the_help_says_what_tells_how_many_canaries_are_in(capsys):
+    told = " ".join(run("audit", "--help", capsys=capsys)[1].split())
+    assert "computes from the number of records tells how many canaries are in: fix them beforehand, or claim" in told
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, ReplaceOne, Verdict
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, mislabelled_records
-from lidp.integrations.trainers import trainer_target
+from lidp.integrations.trainers import PilotWarning, trainer_target
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from tests.simulations import assert_covers
 
@@ -108,7 +108,8 @@ def test_pilots_that_fail_now_and_then():
         return noisy_mean(1.0)(records, seed)
 
     target = trainer_target(train, loss, RECORDS, POOL, pilots=6)
-    found = lidp.audit(target, claim=Claim(5.0, 1e-5), trials=20, design=CoinFlip(4))
+    with pytest.warns(PilotWarning, match="^[1-5] of 6 pilot runs failed and are left out, the first with: no luck; mend"):
+        found = lidp.audit(target, claim=Claim(5.0, 1e-5), trials=20, design=CoinFlip(4))
     assert 0 < found.failed_runs < 20
 
     def never(records, seed):

@@ -21,7 +21,9 @@ Command = Annotated[
     str | None,
     typer.Option(
         "--command",
-        help='A program that trains, as "python train.py --data {data} --out {out} --seed {seed}".',
+        help='A program that trains, as "python train.py --data {data} --out {out} --seed {seed}"; no shell is used. '
+        "A sampling rate or a number of steps that it computes from the number of records tells how many canaries are in: "
+        "fix them beforehand, or claim --neighbours replace-one.",
         show_default=False,
     ),
 ]

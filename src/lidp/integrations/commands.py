@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import shlex
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
 from lidp.interrupts import held_signals
@@ -31,6 +32,11 @@ Floats = NDArray[np.float64]
 
 _LARGE = 2**20  # a script is smaller than this, an interpreter is not
 _KEPT_LINES = 3  # of a log, in the reason of a failure
+_KEPT_BYTES = 4096  # ... within its last so many
+_MOST_BYTES = 1024  # of a loss in {out}; a file of more than so many each holds something else
+_OPERATORS = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")
+_WITH_SHELL = "put what needs one into sh -c '...', {data} and {out} within"
+_ROOM = "make room there, or set TMPDIR to a folder that has some"
 
 
 class ProgramFailed(Exception):
@@ -49,6 +55,10 @@ class Program:
     A run that exits with another code than 0, passes ``time_limit`` (in seconds), or writes anything else has failed, which is an
     outcome like any other. It runs in a process group of its own, which is killed at the limit and dies with the audit.
     What it prints goes to a log in ``logs``; logs of failed runs are kept, if there is such a folder.
+
+    Raises:
+        AuditFailed: when run, if its data cannot be written, it cannot be started, or its log cannot be kept. That is no outcome:
+            it may follow the coins, as a file with more canaries is larger.
     """
 
     command: str
@@ -67,9 +77,16 @@ class Program:
             raise InvalidArgument(
                 f"the command must contain {{data}} and {{out}}, and may contain {{seed}}, got {self.command!r}"
             )
+        operators = [word for word in _unquoted(self.command) if word in _OPERATORS]
+        if operators:
+            raise InvalidArgument(
+                f"the command has {operators[0]}, but no shell is used; {_WITH_SHELL}, got {self.command!r}"
+            )
         program = Path(self.folder or ".", words[0])
         if shutil.which(words[0]) is None and shutil.which(str(program)) is None:
-            hint = "is not executable; chmod +x it, or run it by its interpreter" if program.is_file() else "is not there"
+            there = os.path.isfile(program)  # noqa: PTH113  # of names that are too long, too, this says no
+            missing_hint = f"is not there; no shell is used, so that what only a shell knows is not found: {_WITH_SHELL}"
+            hint = "is not executable; chmod +x it, or run it by its interpreter" if there else missing_hint
             raise InvalidArgument(f"there is no program {words[0]!r} to run: it {hint}")
         if self.time_limit is not None:
             checks.positive(time_limit=self.time_limit)
@@ -87,9 +104,13 @@ class Program:
     def __call__(self, records: tuple[NDArray[Any], ...], rng: np.random.Generator) -> Floats:
         """The losses of all records of the pool."""
         seed = int(rng.integers(2**31))
-        with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
+        with _own("making a temporary folder", _ROOM):
+            # What a program leaves there and nobody can delete changes nothing about its losses.
+            temporary = tempfile.TemporaryDirectory(prefix="lidp-", ignore_cleanup_errors=True)
+        with temporary as folder:
             data, out, log = Path(folder, "data.npz"), Path(folder, "out"), Path(folder, "log.txt")
-            np.savez(data, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
+            with _own(f"writing {data}", _ROOM):
+                np.savez(data, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
             words = self._words()
             for place, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):  # other braces are the program's own
                 words = [word.replace(place, str(value)) for word in words]
@@ -100,47 +121,69 @@ class Program:
                 raise ProgramFailed(f"{failure}{self._keep(log, seed)}") from None
 
     def _run(self, words: Sequence[str], log: Path) -> None:
-        process = None
-        with log.open("wb") as told:
+        with contextlib.ExitStack() as stack:
+            with _own(f"writing {log}", _ROOM):
+                told = stack.enter_context(log.open("wb"))
+            with (
+                _own(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
+                held_signals(),  # one that came before the process has a name would leave it behind
+            ):
+                process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=told,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.folder,
+                    start_new_session=True,
+                    preexec_fn=die_with_the_parent,
+                )
+                stack.callback(_end, process)
             try:
-                with held_signals():  # one that came before the process has a name would leave it behind
-                    process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
-                        words,
-                        stdin=subprocess.DEVNULL,
-                        stdout=told,
-                        stderr=subprocess.STDOUT,
-                        cwd=self.folder,
-                        start_new_session=True,
-                        preexec_fn=die_with_the_parent,
-                    )
                 code = process.wait(self.time_limit)
-            except OSError as error:
-                raise ProgramFailed(f"{words[0]} could not be run: {error.strerror}") from None
             except subprocess.TimeoutExpired:
                 raise ProgramFailed(f"passed the time limit of {self.time_limit:g} s") from None
-            finally:
-                if process is not None:
-                    _end(process)
         if code:
             raise ProgramFailed(f"exit code {code}" if code > 0 else f"ended by signal {-code}")
 
     def _keep(self, log: Path, seed: int) -> str:
         """The last lines of a log, and where all of it is."""
-        told = log.read_text("utf-8", "replace") if log.exists() else ""
-        last = " | ".join(line.strip() for line in told.splitlines()[-_KEPT_LINES:] if line.strip())
+        if not log.is_file():  # the program has tidied up
+            return ""
         kept = ""
+        with _own(f"reading {log}", "see that the disk works"), log.open("rb") as told:
+            told.seek(max(0, log.stat().st_size - _KEPT_BYTES))
+            lines = told.read().decode("utf-8", "replace").splitlines()
         if self.logs is not None:
             place = Path(self.logs, f"seed-{seed}.txt")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(told, encoding="utf-8")
+            with _own(f"keeping a log in {place}", "make room there, or have logs kept elsewhere"):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(log, place)
             kept = f"; all of its log is in {place}"
+        last = " | ".join(line.strip() for line in lines[-_KEPT_LINES:] if line.strip())
         return (f"; it printed: {last[:500]}" if last else "") + kept
 
 
+@contextlib.contextmanager
+def _own(doing: str, remedy: str) -> Iterator[None]:
+    """Do something of the auditor's own: if it fails the audit ends, as that may follow the coins."""
+    try:
+        yield
+    except Exception as error:
+        raise AuditFailed(f"{doing} failed: {type(error).__name__}: {error}; {remedy}") from error
+
+
+def _unquoted(command: str) -> list[str]:
+    """The words of a command, quoted ones with their quotes."""
+    with contextlib.suppress(ValueError):
+        return shlex.split(command, posix=False)
+    return []
+
+
 def _digests(words: Sequence[str], folder: Path) -> Iterator[str]:
-    for word in words:
-        place = folder / word
-        if place.is_file() and place.stat().st_size < _LARGE:
+    # A word may be a script for a shell, with words of its own.
+    for piece in dict.fromkeys(piece for word in words for piece in (word, *word.split())):
+        place = folder / piece
+        if os.path.isfile(place) and place.stat().st_size < _LARGE:  # noqa: PTH113  # a script is too long for Path's
             yield hashlib.sha256(place.read_bytes()).hexdigest()
 
 
@@ -156,23 +199,23 @@ def read_losses(path: Path, wanted: int) -> Floats:
 
     Raises:
         ProgramFailed: if they are not so many finite numbers.
+        AuditFailed: if the file is as it should be, and cannot be read.
     """
-    for candidate in (path, path.with_suffix(".npy")):  # numpy.save adds the suffix of its own accord
-        if candidate.exists():
-            path = candidate
-            break
-    else:
-        raise ProgramFailed("exited with 0 but wrote nothing to {out}")
+    with _own(f"reading {path}", "see that the disk works"):
+        # numpy.save adds the suffix of its own accord
+        path = next((place for place in (path, path.with_suffix(".npy")) if os.path.lexists(place)), path)
+        written = _written(path, _MOST_BYTES * (wanted + 1))
+    if isinstance(written, str):
+        raise ProgramFailed(written)
     try:
-        head = path.read_bytes()[:6]
-        if head.startswith(b"\x93NUMPY"):
-            found = np.load(path, allow_pickle=False)
-        elif head.lstrip().startswith(b"["):
-            found = np.array(json.loads(path.read_text("utf-8")), dtype=np.float64)
+        if written.startswith(b"\x93NUMPY"):
+            found = np.load(io.BytesIO(written), allow_pickle=False)
+        elif written.lstrip().startswith(b"["):
+            found = np.array(json.loads(written), dtype=np.float64)
         else:
-            found = np.array(path.read_text("utf-8").split(), dtype=np.float64)
+            found = np.array(written.decode("utf-8").split(), dtype=np.float64)
         losses = np.asarray(found, dtype=np.float64).ravel()
-    except (ValueError, TypeError, OSError) as error:
+    except Exception as error:  # noqa: BLE001  # whatever nonsense may raise when it is read
         raise ProgramFailed(
             f"what it wrote to {{out}} cannot be read as losses: {' '.join(str(error).split())[:200]}"
         ) from None
@@ -181,6 +224,20 @@ def read_losses(path: Path, wanted: int) -> Floats:
     if not np.isfinite(losses).all():
         raise ProgramFailed("wrote losses to {out} that are not finite")
     return losses
+
+
+def _written(path: Path, most: int) -> bytes | str:
+    """What a program wrote, or why that cannot be losses."""
+    if not os.path.lexists(path):
+        return "exited with 0 but wrote nothing to {out}"
+    if not path.is_file():
+        return "what it wrote to {out} is no file"
+    if path.stat().st_size > most:
+        return f"wrote {path.stat().st_size:,} bytes to {{out}}, which cannot be losses alone"
+    try:
+        return path.read_bytes()
+    except PermissionError:
+        return "what it wrote to {out} may not be read"
 
 
 def _loss_of(losses: Floats, number: int) -> float:

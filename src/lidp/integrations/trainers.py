@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,10 @@ SAME_RUNS = (
     "the same noise and a true claim could be refuted; or it adds none. Use the seed; "
     "or no pilot runs (pilots=0, --pilots 0) to audit it as it is"
 )
+
+
+class PilotWarning(UserWarning):
+    """Pilot runs failed: the audit stays valid, and rests on fewer of them."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class PoolScore:
 class PoolPilots:
     """A preparation step: train ``models`` on the records alone, and note their mean loss on each record of the pool.
 
-    Of those that fail nothing is noted; it is an error only if all do.
+    Those that fail are left out, with a :class:`PilotWarning`; it is an error only if all do.
     """
 
     mechanism: Callable[[Any, np.random.Generator], Any]
@@ -98,6 +103,11 @@ class PoolPilots:
                 trouble = trouble or error
         if not found:
             raise AuditFailed(f"all {self.models} pilot runs failed, the first with: {trouble}") from trouble
+        if len(found) < self.models:
+            told = (
+                f"{self.models - len(found)} of {self.models} pilot runs failed and are left out, the first with: {trouble}"
+            )
+            warnings.warn(f"{told}; mend the trainer, or expect as many of the trials to fail", PilotWarning, stacklevel=1)
         if len(found) > 1 and np.array_equal(found[0], found[1]):
             raise AuditFailed(SAME_RUNS)
         spreads = np.std(found, axis=0, ddof=1) if len(found) > 1 else np.ones(len(numbers))
