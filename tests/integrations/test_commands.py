@@ -102,6 +102,11 @@ def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypat
     def refuse(*_args, **_options):
         raise OSError(24, "Too many open files")
 
+    usual = Path.open
+
+    def refuse_log(path, *args, **options):
+        return refuse() if path.name == "log.txt" else usual(path, *args, **options)
+
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / 'trainer_program.py'} $@\n")
     program.chmod(0o755)
@@ -111,7 +116,7 @@ def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypat
     failing = command_target(f"{command} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "file")
     for place, name, value, message in (
         (tempfile, "tempdir", str(tmp_path / "nowhere"), "making a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
-        (Path, "open", refuse, "writing .*log.txt failed: .*Too many open files; make room"),
+        (Path, "open", refuse_log, "writing .*log.txt failed: .*Too many open files; make room"),
         (Path, "read_bytes", refuse, "reading .*out failed: .*Too many open files; see that"),
     ):
         monkeypatch.setattr(place, name, value)

@@ -155,14 +155,6 @@ def test_every_number_behind_a_bound_has_a_meaning(design, method):
         assert entry.meaning, entry.name
 
 
-def test_facts_that_make_a_sentence_have_names_in_a_table():
-    facts = {"noise multiplier": 0.7812, "which buys ε =": 7.996, "by": "pld accounting"}
-    page = check_numbers(result_like(scores_like(CoinFlip(6)), facts=facts))
-    assert "ε that this noise buys 7.996" in page.text
-    assert "which buys" not in page.text
-    assert "by 3" in check_numbers(result_like(scores_like(CoinFlip(6)), facts={"by": 3})).text
-
-
 def test_one_trial_in_words_and_figures():
     page = check_numbers(result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED))
     assert "seconds of 1 trial:" in page.text

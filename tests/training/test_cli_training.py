@@ -62,7 +62,7 @@ CHANGES = [
     (["--hidden", "7,5"], lambda target: target.mechanism.network.hidden, (7, 5)),
     (["--preset", "fmnist-mlp", "--hidden", "none"], lambda target: target.mechanism.network.hidden, ()),
     (["--hidden", "7", "--random-start"], lambda target: target.mechanism.random_start, True),
-    (["--accountant", "rdp"], lambda target: target.facts["by"], f"{Accountant.RDP} accounting"),
+    (["--accountant", "rdp"], lambda target: f"ε by {Accountant.RDP} accounting" in target.facts, True),
     (["--pilots", "3"], lambda target: target.prepare.count, 3),
     (["--raw-scores"], lambda target: target.score.centred, False),
     (["--raw-scores", "--canary", "blank"], lambda target: target.score.centred, False),

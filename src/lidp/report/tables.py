@@ -102,22 +102,11 @@ _MEANINGS = {
     "false_negative_upper": "upper limit: inserted canaries taken for held-out ones",
 }
 
-_FACTS = {"which buys ε =": "ε that this noise buys", "by": "reckoned by"}
-"""Names that make a sentence on one line, and need others in a table."""
-
 
 def facts_of(result: AuditResult) -> list[Entry]:
     """What the target says of itself."""
-    sentence = set(_FACTS) <= set(result.facts)
-    return [
-        Entry(
-            _FACTS.get(name, name) if sentence else name,
-            value,
-            shown(value),
-            f"facts.{name}",
-        )
-        for name, value in list(result.facts.items())[:_MOST_FACTS]
-    ]
+    facts = list(result.facts.items())[:_MOST_FACTS]
+    return [Entry(name, value, shown(value), f"facts.{name}") for name, value in facts]
 
 
 def versions_of(result: AuditResult) -> list[tuple[str, str, str]]:

@@ -174,7 +174,7 @@ class Table1(Experiment):
 SECTION_6_TRIALS = (
     TrainingTrials(FMNIST_LINEAR, "fmnist-trials", reduced=(125, 250, 500, 1000), seeds=2),
     TrainingTrials(FMNIST_MLP, "fmnist-mlp-trials", reduced=(125, 250, 500)),
-    TrainingTrials(PURCHASES_MLP, "purchases-trials", reduced=(125, 250, 500)),
+    TrainingTrials(PURCHASES_MLP, "purchases-trials", reduced=(125, 250)),
 )
 
 
