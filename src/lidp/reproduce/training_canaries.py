@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POWERS = {Scale.SMOKE: (1, 4), Scale.REDUCED: (1, 4, 16, 64), Scale.PAPER: (1, 2, 4, 8, 16, 32, 64)}
-TRIALS = {Scale.SMOKE: 8, Scale.REDUCED: 500, Scale.PAPER: 1000}
+TRIALS = {Scale.SMOKE: 8, Scale.REDUCED: 250, Scale.PAPER: 1000}
 
 
 class TrainingCanaries(TrainedModels):
