@@ -170,52 +170,46 @@ def test_an_accountant_that_is_told_other_numbers_is_named():
     assert {"noise overstated", "sampling rate understated", "steps not counted"} <= names
 
 
+class Changing(Script):
+    """Noise that changes after every step."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def __call__(self, records, planting):
+        attach = planting.attach
+
+        def and_let_it_change(engine, optimizer, loader):
+            attach(engine, optimizer, loader)
+            step = optimizer.step
+
+            def changing():
+                step()
+                optimizer.noise_multiplier = self.change(optimizer.noise_multiplier)
+
+            optimizer.step = changing
+
+        planting.attach = and_let_it_change
+        return super().__call__(records, planting)
+
+
 def test_noise_that_changes_on_the_way_is_not_overstated():
-    class Rising(Script):
-        def __call__(self, records, planting):
-            attach = planting.attach
-
-            def and_let_it_rise(engine, optimizer, loader):
-                attach(engine, optimizer, loader)
-                step = optimizer.step
-
-                def louder():
-                    step()
-                    optimizer.noise_multiplier *= 1.1
-
-                optimizer.step = louder
-
-            planting.attach = and_let_it_rise
-            return super().__call__(records, planting)
-
-    found = opacus_target(Rising(), some_records()).settings
+    found = opacus_target(Changing(lambda noise: 1.1 * noise), some_records()).settings
     assert len(found.noises) == 10
     names = {check.name for check in found.checks()}
     assert not names & {"noise overstated", "noise missing", "steps not counted"}
 
 
 def test_noise_that_only_some_steps_have_is_overstated():
-    class Sparing(Script):
+    class Sparing(Changing):
         def __call__(self, records, planting):
-            attach = planting.attach
-
-            def and_spare(engine, optimizer, loader):
-                attach(engine, optimizer, loader)
-                step = optimizer.step
-
-                def quieter():
-                    step()
-                    optimizer.noise_multiplier = 0.5
-
-                optimizer.step = quieter
-
-            planting.attach = and_spare
             model = super().__call__(records, planting)
             self.engine.accountant.history[:] = [(4.0, 0.5, 10)]
             return model
 
     with pytest.warns(ConfigurationWarning, match="noise overstated: the accountant was told 4, the optimizer had 0.5"):
-        opacus_target(Sparing(), some_records())
+        opacus_target(Sparing(lambda noise: 0.5), some_records())
 
 
 @pytest.mark.parametrize("mode", MODES)
