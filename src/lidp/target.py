@@ -79,6 +79,10 @@ class Target:
             raise InvalidArgument(f"mechanism must be callable as mechanism(dataset, rng), got {self.mechanism!r}")
         if not callable(self.score) and not hasattr(self.score, "score_trial"):
             raise InvalidArgument(f"score must be callable as score(output, canary), got {self.score!r}")
+        if isinstance(self.canaries, type):
+            raise InvalidArgument(
+                f"canaries is the class {self.canaries.__name__}; give an instance, {self.canaries.__name__}(...)"
+            )
         if not isinstance(self.canaries, CanaryDistribution):
             raise InvalidArgument(f"canaries must have a method draw(rng, size), got {self.canaries!r}")
         if self.prepare is not None and not callable(self.prepare):

@@ -56,7 +56,8 @@ def run(arguments: list[str]) -> int:
     except _ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        return _complain(f"{error.format_message().rstrip('.')}{hint}", 2)  # type: ignore[attr-defined]
+        message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        return _complain(f"{_with_value(message, error, arguments)}{hint}", 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except (MemoryError, OverflowError):
@@ -66,6 +67,17 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001  # exit code 1 means "refuted", so nothing else may end with it
         return _complain(f"this should not have happened: {type(error).__name__}: {error}", 3)
     return code if isinstance(code, int) else 0
+
+
+def _with_value(message: str, error: BaseException, arguments: list[str]) -> str:
+    """A complaint about an option, with what was given for it, which some versions of typer leave out."""
+    options = getattr(getattr(error, "param", None), "opts", ())
+    for place, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        given = value if equals else next(iter(arguments[place + 1 :]), "")
+        if option in options and isinstance(error, typer.BadParameter) and repr(given) not in message:
+            return f"{message}, got {given!r}"
+    return message
 
 
 def _complain(message: str, code: int) -> int:
