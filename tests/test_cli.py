@@ -115,7 +115,10 @@ BAD = [
     (["bound", "coins.npz", "--delta", "nan"], "delta must be a number, got nan"),
     (["bound", "coins.npz", "--delta", "one"], "number, got 'one' (see lidp bound --help)"),
     (["bound", "coins.npz", "--delta="], "number, got ''"),
-    (["plan", "--claim", "1", "--suspect", "2", "--canaries", "1.5"], "integer, unable to parse string as an integer, got '1.5'"),
+    (
+        ["plan", "--claim", "1", "--suspect", "2", "--canaries", "1.5"],
+        "integer, unable to parse string as an integer, got '1.5'",
+    ),
     (["bound", "coins.npz", "--delta", "x"], "--delta"),
     (["bound", "coins.npz", "--delta", "0", "--failure-probability", "0"], "failure_probability"),
     (["bound", "coins.npz", "--delta", "0", "--method", "magic"], "unknown method 'magic'"),
