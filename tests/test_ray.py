@@ -1,6 +1,8 @@
 """Audits on a real cluster of several nodes: the same result as in this process, and nothing lost in trouble."""
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -8,8 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,14 +27,14 @@ from lidp.cli.app import run as run_command
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.store import Store
 from lidp.trials import ray_executor
-from lidp.trials.executors import Processes
-from lidp.trials.ray_cluster import connected
+from lidp.trials.ray_cluster import Cluster, connected
 from lidp.trials.ray_executor import Ray
 from tests import engine
 from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parent.parent
+LONG = 200  # seconds: for what takes a few of them, on a machine that is busy with other things
 SMALL = {"node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": 80_000_000}
 
 
@@ -37,7 +42,7 @@ class Nodes:
     """A head that runs no trials, and two nodes of one processor that do."""
 
     def __init__(self):
-        from ray.cluster_utils import Cluster
+        from ray import cluster_utils
 
         # A node that does not answer is given up after a second and a half, not after a quarter of a minute.
         hasty = {"health_check_period_ms": 500, "health_check_timeout_ms": 500, "health_check_failure_threshold": 3}
@@ -47,7 +52,7 @@ class Nodes:
         head = {"num_cpus": 0, "_system_config": hasty, "temp_dir": f"{self.folder}/ray", **SMALL}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("RAY_TMPDIR", self.folder)
-            self.cluster = Cluster(initialize_head=True, head_node_args=head)
+            self.cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
         self.workers = []
         self.all = [self.cluster.head_node]
@@ -61,19 +66,46 @@ class Nodes:
 
     def kill(self):
         """SIGKILL all of a node at once, as if its machine were gone; returns its name."""
-        import psutil
-
         node = self.workers.pop()
-        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-        for process in (raylet, *raylet.children(recursive=True)):
-            process.kill()
+        self.strike(node)
         self.cluster.remove_node(node, allow_graceful=False)
         return node.node_id
+
+    def kill_workers(self):
+        """SIGKILL the worker processes of the node that is killed next. Its agents live: without them it would end by itself."""
+        self.strike(self.workers[-1], r"ray::(?!.*Agent)")
+
+    @staticmethod
+    def strike(node, names=""):
+        import psutil
+
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        for process in (raylet, *raylet.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it went by itself
+                if re.match(names, process.name()):
+                    process.kill()
 
     def stop(self):
         self.cluster.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert not [process for node in self.all for process in node.live_processes()]
+
+
+@pytest.fixture(autouse=True)
+def ended_if_stuck(request):
+    """A test that hangs is told where and ends the run, by an interrupt: that gets through Ray, and the cluster is stopped."""
+
+    def end(_number, frame):
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            sys.stderr.write(f"\n{request.node.nodeid} took longer than {2 * LONG} s:\n")
+            traceback.print_stack(frame)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(2 * LONG)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")
@@ -99,15 +131,20 @@ def ray(nodes):
 
 @dataclass(frozen=True)
 class Somewhere:
-    """A leaky mechanism that takes a while and says where it ran."""
+    """A leaky mechanism that takes a while and says where it ran; with a folder it begins when two nodes have begun."""
 
     seconds: float = 0.1
+    folder: str | None = None
 
     def __call__(self, dataset, rng):
         import ray
 
-        time.sleep(self.seconds)
         node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
+        if self.folder is not None:
+            Path(self.folder, node).touch()
+            while len(list(Path(self.folder).iterdir())) < 2:
+                time.sleep(0.05)
+        time.sleep(self.seconds)
         return Output(leaky(dataset, rng), {"node": node})
 
 
@@ -146,7 +183,8 @@ def test_what_a_trial_may_count_on(ray):
 
 def test_a_node_killed_in_mid_audit(nodes, tmp_path):
     """What was running there is run again, with the same stream, and charged to nobody."""
-    target = Target(Somewhere(), Numbers(), closeness, dataset=[0.5])
+    (tmp_path / "begun").mkdir()
+    target = Target(Somewhere(0.1, str(tmp_path / "begun")), Numbers(), closeness, dataset=[0.5])
     killed = []
 
     def watch(progress):
@@ -160,6 +198,80 @@ def test_a_node_killed_in_mid_audit(nodes, tmp_path):
     with Store.read(tmp_path / "a.db") as store:
         assert store.finished() == list(range(60))
     same(result, run(Target(leaky, Numbers(), closeness, dataset=[0.5], name=target.name), trials=60))
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A leaky mechanism that stops on one of the nodes, once, when it is told to; elsewhere it waits until that one is struck."""
+
+    node: str
+    folder: str
+    seconds: float
+
+    def __call__(self, dataset, rng):
+        import ray
+
+        time.sleep(self.seconds)
+        told, stopped, struck = (Path(self.folder, name) for name in ("told", "stopped", "struck"))
+        if ray.get_runtime_context().get_node_id() == self.node and told.exists() and not stopped.exists():
+            stopped.touch()
+            time.sleep(300)
+        while told.exists() and not struck.exists():
+            time.sleep(0.05)
+        return leaky(dataset, rng)
+
+
+@pytest.mark.parametrize(
+    ("trials", "after", "seconds", "options"),
+    [(6, 0, 0.0, {}), (80, 20, 0.1, {"time_limit": 120}), (300, 100, 0.02, {"retry": True})],
+    ids=["in the end", "in the middle", "a batch"],
+)
+def test_a_node_whose_workers_die_first(nodes, tmp_path, monkeypatch, trials, after, seconds, options):
+    """Ray says that a worker process died: by no fault of its trial, as shows a second later. Others do not wait for that."""
+    doomed, died, meanwhile = nodes.workers[-1].node_id, [], []
+    flight = ray_executor._Flight
+    set_aside, receive = flight._set_aside, flight._receive
+
+    def watched_aside(self, stream):
+        died.append(len(self.tasks[stream].pending))
+        return set_aside(self, stream)
+
+    def watched_receive(self, stream):
+        found = receive(self, stream)
+        meanwhile.extend(found if self.aside else [])
+        return found
+
+    monkeypatch.setattr(flight, "_set_aside", watched_aside)
+    monkeypatch.setattr(flight, "_receive", watched_receive)
+
+    def tell(done):
+        if done >= after:
+            (tmp_path / "told").touch()
+
+    def strike():
+        end = time.monotonic() + LONG
+        while not (tmp_path / "stopped").exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(2.0)  # the driver has heard where it runs
+        nodes.kill_workers()
+        (tmp_path / "struck").touch()
+        time.sleep(1.0)
+        assert nodes.kill() == doomed
+
+    tell(0)
+    target = Target(Doomed(doomed, str(tmp_path), seconds), Numbers(), closeness, dataset=[0.5], name="x")
+    options = {"executor": Ray(nodes.address, **options), "watch": lambda progress: tell(progress.done)}
+    with ThreadPoolExecutor(1) as pool:
+        struck = pool.submit(strike)
+        result = run(target, trials=trials, store=tmp_path / "a.db", **options)
+        struck.result()
+    assert result.failed_runs == result.retried_trials == 0
+    assert {note.attempts for note in result.notes} == {1}
+    with Store.read(tmp_path / "a.db") as store:
+        assert store.finished() == list(range(trials))
+    same(result, run(Target(leaky, Numbers(), closeness, dataset=[0.5], name="x"), trials=trials))
+    assert meanwhile
+    assert (max(died) > 1) == options["executor"].retry
 
 
 TARGET = """
@@ -207,32 +319,34 @@ def command(file, store, address, trials):
     ]  # fmt: skip
 
 
+# Shells start background jobs with interrupts ignored, and that is inherited. It is not set right by a function between fork and
+# exec: in this process there are threads of Ray's, whose locks nobody would unlock.
+DRIVER = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from lidp.cli import main; main()"
+
+
 def start(arguments, folder):
-    return subprocess.Popen(
-        [sys.executable, "-m", "lidp", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        # Shells start background jobs with interrupts ignored, and that is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    words = [sys.executable, "-c", DRIVER, *arguments]
+    return subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def test_the_driver_killed_and_resumed(nodes, file, tmp_path):
     """SIGKILL, a node killed besides, and on with the same cluster: every trial once, the result that of one process."""
     store = tmp_path / "a.db"
-    driver = start(command(file, store, nodes.address, 70), tmp_path)
-    engine.wait_for_more(store, 20)
+    driver = start(command(file, store, nodes.address, 300), tmp_path)
+    engine.wait_for_more(store, 20, LONG)
     driver.kill()
-    driver.communicate(timeout=60)
+    driver.communicate(timeout=LONG)
     nodes.kill()
     before = engine.finished(store)
-    assert 20 < before < 70
+    assert 20 < before < 300
     resume = ["resume", str(store), "--quiet", "--executor", "ray", "--ray-address", nodes.address]
     again = start(resume, tmp_path)
-    complaint = again.communicate(timeout=60)[1]
+    complaint = again.communicate(timeout=LONG)[1]
     assert again.returncode == 0, complaint
     with Store.read(store) as opened:
-        assert opened.finished() == list(range(70))
+        assert opened.finished() == list(range(300))
     serial = tmp_path / "b.db"
-    plain = command(file, serial, "", 70)[:-6]
+    plain = command(file, serial, "", 300)[:-6]
     assert run_command(plain) == 0
     same(lidp.result_of(store), lidp.result_of(serial))
 
@@ -241,9 +355,9 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(nodes, file, tmp_
     for how, name in ((signal.SIGINT, "a.db"), (signal.SIGTERM, "b.db")):
         store = tmp_path / name
         driver = start(command(file, store, nodes.address, 2000), tmp_path)
-        engine.wait_for_more(store, 5)
+        engine.wait_for_more(store, 5, LONG)
         os.kill(driver.pid, how)
-        complaint = driver.communicate(timeout=30)[1]
+        complaint = driver.communicate(timeout=LONG)[1]
         assert driver.returncode == 130, complaint
         assert f"lidp resume {store} --executor ray --ray-address {nodes.address} --cpus-per-trial 1\n" in complaint
         assert "Traceback" not in complaint
@@ -259,7 +373,7 @@ def test_closing_cancels_what_runs(ray, nodes, tmp_path):
     with pytest.raises(AuditInterrupted) as caught:
         run(slow, trials=500, store=tmp_path / "a.db", watch=interrupt, executor=Ray())
     assert caught.value.result is not None
-    end = time.monotonic() + 20
+    end = time.monotonic() + LONG
     while ray.available_resources().get("CPU", 0) < 2 and time.monotonic() < end:
         time.sleep(0.1)
     assert ray.available_resources()["CPU"] == 2
@@ -272,10 +386,36 @@ def test_a_process_that_dies_costs_its_trial_only(ray):
     assert 1 <= len(dead) <= 10
     assert all(note.attempts == 2 for note in dead)
     assert all("worker process died" in note.failures["scores"] for note in dead)
-    same(result, run(target, executor=Processes(2, retry=True), trials=20))
+    # The same trials get into trouble whatever the trouble is. (Not in processes that are forked: Ray has threads here.)
+    same(result, run(Target(Trouble("raises", 0.1), Numbers(), closeness, dataset=[0.5]), trials=20))
     strict = run(target, executor=Ray(), trials=20)
     assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
     assert all(note.attempts == 1 for note in strict.notes)
+
+
+def test_a_trial_that_died_is_not_late_as_well(ray, monkeypatch):
+    """While it is seen whether its node lives, its clock stands still."""
+    target = Target(Trouble("dies", 0.1), Numbers(), closeness, dataset=[0.5])
+    monkeypatch.setattr(ray_executor, "_ASIDE_SECONDS", 12.0)
+    result = run(target, trials=20, executor=Ray(time_limit=10))
+    dead = [note for note in result.notes if note.failures]
+    assert dead
+    assert all("worker process died" in note.failures["scores"] for note in dead)
+    assert all(note.seconds < 10 for note in dead)
+    assert sorted(note.index for note in result.notes) == list(range(20))
+
+
+def test_no_more_is_handed_out_than_keeps_the_nodes_busy(ray, monkeypatch):
+    """Two nodes of one slot each; what is further ahead stays with the driver."""
+    most, give = [], ray_executor._Flight._give
+
+    def counted(self):
+        give(self)
+        most.append(len(self.tasks))
+
+    monkeypatch.setattr(ray_executor._Flight, "_give", counted)
+    run(Target(Somewhere(0.0), Numbers(), closeness), trials=60, executor=Ray())
+    assert max(most) == ray_executor._AHEAD * 2
 
 
 def test_tasks_that_ray_has_forgotten_are_handed_out_anew(ray, monkeypatch):
@@ -313,9 +453,9 @@ def test_a_mechanism_that_interrupts_has_ended_its_process(ray):
 def test_a_trial_that_hangs_is_given_up(ray):
     """The clock starts with the trial, not while it waits for a worker process to start."""
     target = Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5])
-    result = run(target, trials=20, executor=Ray(time_limit=2))
+    result = run(target, trials=20, executor=Ray(time_limit=10))
     late = [note for note in result.notes if note.failures]
-    assert all("time limit of 2 s" in note.failures["scores"] for note in late)
+    assert all("time limit of 10 s" in note.failures["scores"] for note in late)
     # The same trials get into trouble whatever the trouble is.
     expected = run(Target(Trouble("raises", 0.1), Numbers(), closeness, dataset=[0.5]), trials=20)
     assert [note.index for note in late] == [note.index for note in expected.notes if note.failures] != []
@@ -363,6 +503,19 @@ def test_what_no_node_can_ever_run_is_refused(ray):
         run(executor=Ray(cpus_per_trial=2))
 
 
+def test_a_node_that_does_not_answer_is_gone():
+    """Whatever Ray says: it takes a quarter of a minute to give a node up that was killed."""
+    with socket.create_server(("127.0.0.1", 0)) as living, socket.socket() as dead:
+        dead.bind(("127.0.0.1", 0))
+        ports = {"living": living.getsockname()[1], "dead": dead.getsockname()[1], "left": living.getsockname()[1]}
+        told = [
+            {"NodeID": name, "Alive": name != "left", "NodeManagerAddress": "127.0.0.1", "NodeManagerPort": port}
+            for name, port in ports.items()
+        ]
+        cluster = Cluster(SimpleNamespace(nodes=lambda: told), 1.0, 0.0)
+        assert [cluster.is_gone(name) for name in ("living", "dead", "left", "unheard of")] == [False, True, True, True]
+
+
 def test_an_address_that_does_not_answer():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -370,7 +523,7 @@ def test_an_address_that_does_not_answer():
     begin = time.monotonic()
     with pytest.raises(InvalidArgument, match=f"Ray at {free} does not answer"):
         run(executor=Ray(free))
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 100  # Ray itself would ask for minutes
     with pytest.raises(InvalidArgument, match="Ray at nonsense cannot be used"):
         run(executor=Ray("nonsense"))
 
@@ -382,11 +535,12 @@ def test_the_cluster_of_this_machine_is_found(nodes, monkeypatch):
 
 def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, monkeypatch):
     def bomb(dataset, rng):
+        time.sleep(1.0)  # the driver hears that it has begun
         for process in (os.getppid(), os.getpid()):
             os.kill(process, signal.SIGKILL)
 
     monkeypatch.setattr(ray_executor, "_MOST_LOSSES", 0)
-    monkeypatch.setattr(ray_executor, "_PATIENCE_SECONDS", 10.0)
+    monkeypatch.setattr(ray_executor, "_PATIENCE_SECONDS", 100.0)
     with pytest.raises(AuditFailed, match="lost its node 1 times"):
         run(Target(bomb, Numbers(), closeness), executor=Ray(nodes.address))
 

@@ -17,6 +17,7 @@ from typing import Any
 from lidp.errors import InvalidArgument
 
 _ANSWER_SECONDS = 5.0  # an address must answer within
+_LIFE_SECONDS = 1.0  # ... and a node that is waited for, while others work
 
 
 @contextmanager
@@ -69,6 +70,11 @@ class Cluster:
             )
         return found
 
+    def is_gone(self, node: str) -> bool:
+        """Whether a node has left the cluster, or does not answer: then Ray takes a quarter of a minute to say so."""
+        places = {one["NodeID"]: f"{one['NodeManagerAddress']}:{one['NodeManagerPort']}" for one in self._nodes()}
+        return node not in places or not _answers(places[node], _LIFE_SECONDS)
+
     def _nodes(self) -> list[Any]:
         return [node for node in self.ray.nodes() if node["Alive"]]
 
@@ -89,7 +95,7 @@ def _connect(ray: Any, address: str | None) -> None:
         with _loopback(loopback):
             try:
                 place = services.canonicalize_bootstrap_address(address)
-                if place is not None and _answers(place):
+                if place is not None and _answers(place, _ANSWER_SECONDS):
                     ray.init(address=place, **options)
                     return
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -100,11 +106,11 @@ def _connect(ray: Any, address: str | None) -> None:
     )
 
 
-def _answers(place: str) -> bool:
+def _answers(place: str, seconds: float) -> bool:
     """Whether something listens. Ray itself goes on asking for minutes."""
     host, _, port = place.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
     except OSError:
         return False
     return True

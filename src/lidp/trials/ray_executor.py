@@ -22,6 +22,7 @@ _AHEAD = 2  # tasks handed out per slot, so that none waits for the driver
 _LOOK_SECONDS = 2.0  # how often the nodes are counted
 _PATIENCE_SECONDS = 300.0  # how long a cluster may be without a node that can run a trial
 _MOST_LOSSES = 20  # nodes that may be lost under one trial
+_ASIDE_SECONDS = 5.0  # how long after the death of a process its node is asked for
 _SILENT_SECONDS = 20.0  # how long nothing may begin though there is room, before waiting tasks are handed out anew
 
 
@@ -33,8 +34,8 @@ class Ray:
     that this process is connected to already is used as it is, and left connected.
 
     A lost node costs what was running there; that is run again with the same coins and streams, and charged to no trial. A
-    worker process that dies costs its trial, which is run once more if ``retry`` and recorded as failed if its process dies
-    again. A trial that exceeds ``time_limit`` seconds, counted from its start, is recorded as failed.
+    worker process that dies on a node that lives costs its trial, which is run once more if ``retry`` and recorded as failed
+    if its process dies again. A trial that exceeds ``time_limit`` seconds, counted from its start, is recorded as failed.
 
     Raises:
         InvalidArgument: when run, if Ray is missing, the address does not answer, or no node can ever run a trial.
@@ -71,10 +72,16 @@ class Ray:
 
 @dataclass
 class _Task:
-    """Trials handed to Ray together, and since when they run; None while they wait in its queue."""
+    """Trials handed to Ray together: where they run and since when, both None while they wait, and when their process died."""
 
     pending: list[int]
+    node: str | None = None
     since: float | None = None
+    died: float = math.inf
+
+    def seconds(self) -> float:
+        """How long they have run, or had run when they died."""
+        return 0.0 if self.since is None else min(self.died, time.monotonic()) - self.since
 
 
 class _Flight:
@@ -92,6 +99,7 @@ class _Flight:
         self.deaths: dict[int, int] = {}
         self.losses: dict[int, int] = {}
         self.tasks: dict[Any, _Task] = {}
+        self.aside: list[_Task] = []
         self.pace: float | None = None
         self.slots = cluster.require_slots()
         self.seen_slots = self.looked = self.heard = time.monotonic()
@@ -109,22 +117,29 @@ class _Flight:
         )
 
     def results(self) -> Iterator[list[TrialRecord]]:
-        while self.queue or self.tasks:
+        while self.queue or self.tasks or self.aside:
             self._look()
             while self.queue and len(self.tasks) < _AHEAD * max(1, self.slots):
                 self._give()
-            running = list(self.tasks)
-            ready, _ = self.ray.wait(running, num_returns=len(running), timeout=0)
-            if not ready:
-                ready, _ = self.ray.wait(running, num_returns=1, timeout=self._patience())
+            ready = self._ready()
             found = [record for stream in ready for record in self._receive(stream)]
             found.extend(self._overdue())
+            found.extend(self._settled())
             if ready:
                 self.heard, self.silence = time.monotonic(), _SILENT_SECONDS
             elif time.monotonic() - self.heard > self.silence:
                 self._hand_out_anew()
             if found:
                 yield found
+
+    def _ready(self) -> list[Any]:
+        """Tasks that have something to say, waited for as long as nothing else is to be done."""
+        running = list(self.tasks)
+        if not running:
+            time.sleep(self._patience())
+            return []
+        ready: list[Any] = self.ray.wait(running, num_returns=len(running), timeout=0)[0]
+        return ready or self.ray.wait(running, num_returns=1, timeout=self._patience())[0]
 
     def _hand_out_anew(self) -> None:
         """Take back what waits in Ray's queue, if there is room to run it.
@@ -134,7 +149,7 @@ class _Flight:
         trials, so that it cannot matter which of them are taken back; if all is well and the nodes are busy with other people's
         work, it is asked less and less often.
         """
-        waiting = [stream for stream, task in self.tasks.items() if task.since is None]
+        waiting = [stream for stream, task in self.tasks.items() if task.node is None]
         self.heard, self.silence = time.monotonic(), 2 * self.silence
         if not waiting or len(self.tasks) - len(waiting) >= self.slots:
             return
@@ -180,29 +195,44 @@ class _Flight:
         try:
             said = self.ray.get(next(stream))
         except StopIteration:  # it ended without its records, which no task of ours does
-            return self._bury(stream)
+            return self._set_aside(stream)
         except errors.RayTaskError as error:
             if not isinstance(error.cause, _lost(errors)):
                 raise _failure(error.cause) from None
-            return self._lose(stream)
+            return self._lose(self.tasks.pop(stream))
         except _lost(errors):
-            return self._lose(stream)
+            return self._lose(self.tasks.pop(stream))
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.TaskCancelledError):
-            return self._bury(stream)
+            return self._set_aside(stream)
         except errors.RayError as error:
             raise _failure(error) from None
-        if said is None:
-            task.since = time.monotonic()
+        if isinstance(said, tuple):
+            task.node, begins = said
+            task.since = time.monotonic() if begins else None
             return []
         del self.tasks[stream]
         records: list[TrialRecord] = said
         if task.since is not None:
-            self.pace = (time.monotonic() - task.since) / len(records)
+            self.pace = task.seconds() / len(records)
         return [replace(record, attempts=self.deaths.get(record.index, 0) + 1) for record in records]
 
-    def _lose(self, stream: Any) -> list[TrialRecord]:
-        """A node is gone, and with it what ran there; that is nobody's fault."""
+    def _set_aside(self, stream: Any) -> list[TrialRecord]:
+        """A worker process died. By itself, or as the first of its node? That shows in a moment; other trials go on."""
         task = self.tasks.pop(stream)
+        task.died = time.monotonic()
+        self.aside.append(task)
+        return []
+
+    def _settled(self) -> list[TrialRecord]:
+        """What comes of those that were set aside long enough ago."""
+        now = time.monotonic()
+        due = [task for task in self.aside if now >= task.died + _ASIDE_SECONDS]
+        self.aside = [task for task in self.aside if task not in due]
+        gone = {node for node in {task.node for task in due} if node is not None and self.cluster.is_gone(node)}
+        return [record for task in due for record in (self._lose(task) if task.node in gone else self._bury(task))]
+
+    def _lose(self, task: _Task) -> list[TrialRecord]:
+        """A node is gone, and with it what ran there; that is nobody's fault."""
         for index in task.pending:
             self.losses[index] = self.losses.get(index, 0) + 1
             if self.losses[index] > _MOST_LOSSES:
@@ -213,9 +243,8 @@ class _Flight:
         self.queue.extendleft(reversed(task.pending))
         return []
 
-    def _bury(self, stream: Any) -> list[TrialRecord]:
-        """A worker process died. Its trial is tried once more, or has failed."""
-        task = self.tasks.pop(stream)
+    def _bury(self, task: _Task) -> list[TrialRecord]:
+        """A worker process died, and nothing else. Its trial is tried once more, or has failed."""
         if len(task.pending) > 1:
             # Which of the batch did it? Each is run alone now; nobody is charged yet.
             self.alone.update(task.pending)
@@ -227,8 +256,8 @@ class _Flight:
             self.alone.add(lost)
             self.queue.appendleft(lost)
             return []
-        seconds = 0.0 if task.since is None else time.monotonic() - task.since
-        return [failed_record(self.setup, lost, "the worker process died", seconds=seconds, attempts=self.deaths[lost])]
+        reason, attempts = "the worker process died", self.deaths[lost]
+        return [failed_record(self.setup, lost, reason, seconds=task.seconds(), attempts=attempts)]
 
     def _overdue(self) -> list[TrialRecord]:
         limit = self.options.time_limit
@@ -236,7 +265,7 @@ class _Flight:
         if limit is None:
             return found
         for stream, task in list(self.tasks.items()):
-            seconds = 0.0 if task.since is None else time.monotonic() - task.since
+            seconds = task.seconds()
             if seconds > limit and not self.ray.wait([stream], timeout=0)[0]:
                 self._cancel(stream)
                 del self.tasks[stream]
@@ -246,10 +275,11 @@ class _Flight:
         return found
 
     def _patience(self) -> float:
-        begun = [task.since for task in self.tasks.values() if task.since is not None]
-        if self.options.time_limit is None or not begun:
-            return _LOOK_SECONDS
-        return min(_LOOK_SECONDS, max(0.0, min(begun) + self.options.time_limit - time.monotonic()) + 0.01)
+        """Seconds until something is to be done even if nobody says anything."""
+        ends = [task.died + _ASIDE_SECONDS for task in self.aside]
+        if self.options.time_limit is not None:
+            ends += [task.since + self.options.time_limit for task in self.tasks.values() if task.since is not None]
+        return min([_LOOK_SECONDS, *(max(0.0, end - time.monotonic()) + 0.01 for end in ends)])
 
     def _cancel(self, stream: Any) -> None:
         # It may have ended by itself, or the cluster may be gone.

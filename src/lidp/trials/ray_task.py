@@ -48,10 +48,13 @@ def packed(ray: Any, setup: TrialSetup) -> Parcel:
     return Parcel(uuid.uuid4().hex, ray.put(content), _versions())
 
 
-def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | None]:
-    """Run trials, saying first that they begin."""
+def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
+    """Run trials, saying first on which node, and whether they begin or all that they need must be loaded before."""
+    node = importlib.import_module("ray").get_runtime_context().get_node_id()
+    if parcel.key not in _kept:
+        yield node, False
     setup = _setup(parcel)
-    yield None
+    yield node, True
     step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
     found: list[TrialRecord] = []
     try:
