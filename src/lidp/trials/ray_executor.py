@@ -111,7 +111,7 @@ class _Flight:
         return self.ray.remote(work).options(
             num_cpus=self.options.cpus_per_trial,
             num_gpus=self.options.gpus_per_trial,
-            num_returns="streaming",  # first that the task has begun, then its records
+            num_returns="streaming",  # first where the task runs and that it begins, then its records
             max_retries=0,  # what is run again is decided here
             name="lidp trials",
         )
@@ -145,9 +145,9 @@ class _Flight:
         """Take back what waits in Ray's queue, if there is room to run it.
 
         Ray has been seen, rarely, to forget tasks that were waiting when a worker process died: nodes idle, and it asks for none.
-        Tasks of a remote function of their own have a queue of their own, which is not stuck. Nothing has been heard of these
-        trials, so that it cannot matter which of them are taken back; if all is well and the nodes are busy with other people's
-        work, it is asked less and less often.
+        Tasks of a remote function of their own have a queue of their own, which is not stuck. Of none of these trials has it been
+        heard that it began, so that it cannot matter which of them are taken back; if all is well and the nodes are busy with other
+        people's work, it is asked less and less often.
         """
         waiting = [stream for stream, task in self.tasks.items() if task.node is None]
         self.heard, self.silence = time.monotonic(), 2 * self.silence
