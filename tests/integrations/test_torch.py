@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
+from lidp.global_generators import seed_torch  # noqa: E402
 from lidp.integrations.planting import GradientSeeds, Planting, directions  # noqa: E402
 from lidp.integrations.record_sets import PooledRecords, record  # noqa: E402
 from lidp.integrations.torch import Loop, MovedScore, PlantedRecords, cross_entropy, torch_target  # noqa: E402
@@ -193,3 +194,17 @@ def test_an_audit_leaves_generators_and_threads_as_they_were():
         assert found[-1] == drawn()
     assert found[0] != found[1]
     assert torch.get_num_threads() == threads
+
+
+def test_seeding_leaves_nothing_behind():
+    """Every trial seeds PyTorch's generator, and there may be a hundred thousand of them."""
+    if torch.version.cuda or torch.backends.mps.is_built():
+        pytest.skip("this PyTorch is built for devices, and notes seeds for them")
+    noted = len(torch.cuda._queued_calls)
+    for seed in (3, 2**63 - 1):
+        seed_torch(torch, seed)
+        ours = torch.rand(3)
+        assert len(torch.cuda._queued_calls) == noted
+        torch.manual_seed(seed)
+        assert torch.equal(torch.rand(3), ours)
+        noted = len(torch.cuda._queued_calls)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import seed_global_generators
+from lidp.global_generators import seed_global_generators, seed_torch
 from lidp.integrations.planting import GradientSeeds, Planting, Trained, directions
 from lidp.integrations.record_sets import PooledRecords
 from lidp.integrations.trainers import SAME_RUNS, Loss, RecordLoss, pool_target
@@ -63,7 +63,7 @@ class Loop:
 
         threads = torch.get_num_threads()
         torch.set_num_threads(self.threads)
-        torch.manual_seed(int(start.integers(2**63)))
+        seed_torch(torch, int(start.integers(2**63)))
         try:
             return planting.outcome(self.train(data.records if isinstance(data, PlantedRecords) else data, planting))
         finally:
