@@ -270,7 +270,7 @@ def test_a_node_whose_workers_die_first(nodes, tmp_path, monkeypatch, trials, af
     with Store.read(tmp_path / "a.db") as store:
         assert store.finished() == list(range(trials))
     same(result, run(Target(leaky, Numbers(), closeness, dataset=[0.5], name="x"), trials=trials))
-    assert meanwhile
+    assert meanwhile or not after  # in the end there may be nothing else to hear of
     assert (max(died) > 1) == options["executor"].retry
 
 
