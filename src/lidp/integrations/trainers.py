@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import seed_global_generators
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
@@ -22,7 +23,6 @@ Loss = Callable[[Any, Any], float]
 LossOf = Callable[[Any, int], float]
 """Of an output on the record of the pool that has a number."""
 
-_LEAST_SPREAD = 1e-6
 SAME_RUNS = (
     "two pilot runs with different seeds came out exactly the same: the trainer does not use its seed, so that all runs would have "
     "the same noise and a true claim could be refuted; or it adds none. Use the seed; "
@@ -110,12 +110,8 @@ class PoolPilots:
             warnings.warn(f"{told}; mend the trainer, or expect as many of the trials to fail", PilotWarning, stacklevel=1)
         if len(found) > 1 and np.array_equal(found[0], found[1]):
             raise AuditFailed(SAME_RUNS)
-        spreads = np.std(found, axis=0, ddof=1) if len(found) > 1 else np.ones(len(numbers))
-        # A spread from few models is a rough one: half-way to what the pool has in common.
-        shrunk = np.sqrt((spreads**2 + np.mean(spreads**2)) / 2)
-        return Prepared(
-            {"pool_losses": np.mean(found, axis=0), "pool_spreads": np.maximum(shrunk, _LEAST_SPREAD)}, models=self.models
-        )
+        means, spreads = difficulty(np.array(found))
+        return Prepared({"pool_losses": means, "pool_spreads": spreads}, models=self.models)
 
 
 def pool_target(

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.canaries.difficulty import difficulty
 from lidp.canaries.examples import ExamplePool
 from lidp.target import Prepared
 from lidp.training.records import TrainingSet
 from lidp.training.trainer import DPSGD
-
-_LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,8 @@ class Pilots:
     """A preparation step: train ``count`` models without canaries.
 
     Gives the mean of their parameters (``centre``) and, for a pool of examples, the label of highest mean loss where the pool
-    has none (``pool_labels``), the mean loss at the label and its spread (``pool_losses``, ``pool_spreads``).
+    has none (``pool_labels``), the mean loss at the label and its spread (``pool_losses``, ``pool_spreads``; see
+    :func:`lidp.canaries.difficulty.difficulty`).
 
     If ``noiseless``, no noise is added: a few such models know the mean of noisy ones better than many noisy ones do, as all but
     the noise is nearly the same in every model. The spread among them says nothing then.
@@ -58,12 +58,7 @@ class Pilots:
                 for theta in models
             ]
         ).reshape(len(models), len(features), len(every))
-        means = losses.mean(axis=0)
-        labels = means.argmax(axis=1) if self.pool.labels is None else self.pool.labels
+        labels = losses.mean(axis=0).argmax(axis=1) if self.pool.labels is None else self.pool.labels
         own = losses[:, np.arange(len(features)), labels]
-        spread = own.std(axis=0, ddof=1) if len(models) > 1 else np.ones(len(features))
-        return {
-            "pool_labels": labels,
-            "pool_losses": own.mean(axis=0),
-            "pool_spreads": np.maximum(spread, _LEAST_SPREAD),
-        }
+        means, spreads = difficulty(own)
+        return {"pool_labels": labels, "pool_losses": means, "pool_spreads": spreads}

@@ -1,0 +1,67 @@
+"""How hard examples are, told from the losses of few models."""
+
+import numpy as np
+import pytest
+
+from lidp.canaries.difficulty import difficulty
+
+
+def losses_of(means, spreads, models, seed=0):
+    rng = np.random.default_rng(seed)
+    return means + spreads * rng.standard_normal((models, len(spreads)))
+
+
+def test_examples_that_are_alike_are_told_alike():
+    means, spreads = difficulty(losses_of(np.full(300, 2.5), np.full(300, 0.3), 8))
+    assert np.ptp(np.log(spreads)) < 0.5  # those of 8 models themselves differ by a factor of several
+    assert np.abs(means - 2.5).max() < 0.1
+
+
+@pytest.mark.parametrize("models", [4, 8, 32])
+def test_what_differs_stays_different_and_is_known_better(models):
+    rng = np.random.default_rng(1)
+    true_means, true_spreads = rng.normal(2, 0.5, 400), 0.2 * np.exp(rng.normal(0, 0.5, 400))
+    errors = []
+    for seed in range(20):
+        losses = losses_of(true_means, true_spreads, models, seed)
+        means, spreads = difficulty(losses)
+        plain = losses.std(axis=0, ddof=1)
+        errors.append(
+            [
+                np.var(np.log(spreads / true_spreads)) / np.var(np.log(plain / true_spreads)),
+                np.mean((means - true_means) ** 2) / np.mean((losses.mean(axis=0) - true_means) ** 2),
+            ]
+        )
+        assert np.corrcoef(np.log(spreads), np.log(true_spreads))[0, 1] > 0.6
+        assert np.corrcoef(means, true_means)[0, 1] > 0.9
+    assert (np.mean(errors, axis=0) < 1).all()
+
+
+def test_units_and_order_do_not_matter():
+    losses = losses_of(np.linspace(0, 3, 50), np.linspace(0.1, 1, 50), 6)
+    means, spreads = difficulty(losses)
+    other_means, other_spreads = difficulty(7 - 1e-8 * losses[:, ::-1])
+    np.testing.assert_allclose(other_means[::-1], 7 - 1e-8 * means, rtol=1e-12)
+    np.testing.assert_allclose(other_spreads[::-1], 1e-8 * spreads, rtol=1e-5)
+
+
+def test_a_loss_that_does_not_move_does_not_outweigh_the_others():
+    losses = losses_of(np.zeros(20), np.ones(20), 16)
+    losses[:, 3] = 1.0
+    means, spreads = difficulty(losses)
+    assert spreads[3] >= 1e-3 * spreads.max()
+    assert np.isfinite([means, spreads]).all()
+
+
+@pytest.mark.parametrize("losses", [np.ones((1, 5)), np.ones((4, 5)), np.arange(5.0)[None].repeat(3, axis=0)])
+def test_models_that_agree_say_nothing_of_spreads(losses):
+    means, spreads = difficulty(losses)
+    np.testing.assert_array_equal(means, losses[0])
+    np.testing.assert_array_equal(spreads, 1)
+
+
+def test_one_example_is_told_as_it_is():
+    losses = losses_of(np.array([2.0]), np.array([0.5]), 10)
+    means, spreads = difficulty(losses)
+    assert means[0] == pytest.approx(losses.mean())
+    assert spreads[0] == pytest.approx(losses.std(ddof=1))
