@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import InvalidArgument
+from lidp.workers import use_one_core
 
 Floats = NDArray[np.float64]
 
@@ -56,10 +57,11 @@ def tail_singular_vectors(x: NDArray[np.floating] | NDArray[np.uint8], count: in
         )
     # Eigenvectors of the small matrix xᵀx, in ascending order: the same vectors at a fraction of the cost.
     square = np.zeros((x.shape[1], x.shape[1]))
-    for first in range(0, len(x), 4096):  # a part at a time: the whole in double precision may not fit
-        part = np.asarray(x[first : first + 4096], dtype=np.float64)
-        square += part.T @ part
-    _, vectors = np.linalg.eigh(square)
+    with use_one_core():  # where values are equal, rounding decides on the vectors: let it be the same on all machines of a kind
+        for first in range(0, len(x), 4096):  # a part at a time: the whole in double precision may not fit
+            part = np.asarray(x[first : first + 4096], dtype=np.float64)
+            square += part.T @ part
+        _, vectors = np.linalg.eigh(square)
     found: Floats = scale * vectors[:, :count].T
     return found
 
