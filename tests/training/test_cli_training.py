@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from lidp import Claim, result_of
+from lidp import Claim, Decorrelated, SelfNormalised, result_of
 from lidp.cli.app import run
 from lidp.cli.training_options import as_text, training_target_of
 from lidp.data import purchases
@@ -64,8 +64,10 @@ CHANGES = [
     (["--hidden", "7", "--random-start"], lambda target: target.mechanism.random_start, True),
     (["--accountant", "rdp"], lambda target: f"ε by {Accountant.RDP} accounting" in target.facts, True),
     (["--pilots", "3"], lambda target: target.prepare.count, 3),
-    (["--raw-scores"], lambda target: target.score.centred, False),
-    (["--raw-scores", "--canary", "blank"], lambda target: target.score.centred, False),
+    (["--scores", "raw"], lambda target: (target.score.centred, target.prepare), (False, None)),
+    (["--scores", "raw", "--canary", "blank"], lambda target: target.score.centred, False),
+    (["--scores", "self-normalised"], lambda target: type(target.score), SelfNormalised),
+    (["--scores", "decorrelated"], lambda target: type(target.score), Decorrelated),
 ]
 
 
@@ -105,7 +107,7 @@ def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     code, whole, _ = lidp(
         capsys, "audit", "dpsgd", "--epsilon", 2, "--epochs", 1, "--canaries", 4, "--trials", 6, "--store", store, "--json",
         "--data", "mine.npz", "--hidden", "7,5", "--learning-rate", 0.1, "--batch-size", 20, "--clip-norm", 0.5, "--random-start",
-        "--raw-scores", "--accountant", "rdp", "--pilots", 2,
+        "--scores", "decorrelated", "--accountant", "rdp", "--pilots", 2,
     )  # fmt: skip
     assert code == 0
     with sqlite3.connect(store) as opened:  # as if it had been interrupted
@@ -187,7 +189,9 @@ def test_what_the_help_says(capsys, monkeypatch):
         (["dpsgd", "--hidden", "256,0"], "hidden must be widths of layers, as 256,256, or none"),
         (["dpsgd", "--hidden", "2.5"], "hidden must be widths of layers, as 256,256, or none"),
         (["dpsgd", "--start", "again"], "start must be fixed or random"),
-        (["dpsgd", "--scores", "again"], "scores must be raw or centred"),
+        (["dpsgd", "--scores", "again"], "scores must be one of centred, raw, self-normalised, decorrelated, got 'again'"),
+        (["dpsgd", "--scores", "raw", "--pilots", "4"], "raw scores of gradients are relative to no pilot models"),
+        (["dpsgd", "--scores", "decorrelated", "--canary", "blank"], "decorrelated scores are for gradients"),
         (["dpsgd", "--preset", ""], "--preset is empty"),
         (["dpsgd", "--canary", ""], "--canary is empty"),
         (["dpsgd", "--data", ""], "--data is empty"),
@@ -195,7 +199,7 @@ def test_what_the_help_says(capsys, monkeypatch):
         (["dpsgd", "--sampling", ""], "--sampling is empty"),
         (["dpsgd?canaries=4&epochs=many"], "the target is dpsgd, and its options are"),
         (["gaussian", "--download"], "--download is for the target dpsgd, not for gaussian"),
-        (["gaussian", "--raw-scores"], "--raw-scores is for the target dpsgd, not for gaussian"),
+        (["gaussian", "--scores", "raw"], "--scores is for the target dpsgd, not for gaussian"),
         (["--command", "true {data} {out}", "--data", "a.npz", "--random-start"], "--random-start is for the target dpsgd"),
         (["gaussian", "--preset", "fmnist-linear"], "--preset is for the target dpsgd, not for gaussian"),
     ],

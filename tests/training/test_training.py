@@ -84,6 +84,36 @@ def test_every_canary_in_every_design(canary, design):
     assert result.notes[0].metadata
 
 
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+def test_decorrelated_scores_tell_crowded_canaries_apart(canary):
+    def apart(scores):
+        """Inserted from held-out canaries, in standard deviations, where other canaries are most of the noise."""
+        data = synthetic_purchases(100, 10, features=20, classes=2)
+        once = Training(epochs=1, batch_size=1000)
+        made = training_target(data, CLAIM, training=once, canary=canary, canaries=200, scores=scores)
+        quiet = replace(made.target, mechanism=replace(made.trainer, sigma=0.5))
+        found, coins = lidp.audit(quiet, claim=CLAIM, design=CoinFlip(200), trials=20).scores.flips()
+        inserted, held_out = found[coins == 1], found[coins == 0]
+        return (inserted.mean() - held_out.mean()) / np.sqrt((inserted.var() + held_out.var()) / 2)
+
+    # Half of the others, those that come later, are never subtracted.
+    assert apart("decorrelated") > 1.25 * apart("centred")
+
+
+@pytest.mark.parametrize("canary", list(Canary))
+def test_self_normalised_scores_are_what_fresh_canaries_would_have(canary):
+    made = training_target(DATA, CLAIM, training=QUICK, canary=canary, canaries=16, pilots=4, scores="self-normalised")
+    found, coins = lidp.audit(made.target, claim=CLAIM, design=CoinFlip(16), trials=60).scores.flips()
+    assert abs(found[coins == 0].mean()) < 0.15
+    assert found[coins == 0].std() == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+def test_raw_scores_of_gradients_train_no_pilots(canary):
+    made = training_target(DATA, CLAIM, training=QUICK, canary=canary, canaries=8, scores="raw")
+    assert lidp.audit(made.target, claim=CLAIM, design=CoinFlip(8), trials=3).models == 3
+
+
 def test_what_the_accountant_is_told():
     added = training_target(DATA, CLAIM, training=QUICK, canaries=100, pilots=1)
     assert added.calibration.rate == 40 / 500
@@ -152,6 +182,12 @@ def test_one_worker_or_two_is_the_same(hidden):
         ({"fault": "all"}, "fault must be one of"),
         ({"canaries": 0}, "canaries must be"),
         ({"pilots": 0}, "pilots must be"),
+        ({"scores": "odd"}, "scores must be one of centred, raw, self-normalised, decorrelated, got 'odd'"),
+        (
+            {"scores": "raw", "pilots": 4},
+            "raw scores of gradients are relative to no pilot models; leave pilots out, got 4",
+        ),
+        ({"scores": "decorrelated", "canary": "mislabelled"}, "decorrelated scores are for gradients"),
         ({"canary": "tail-example", "tail": 121}, "must be 1 to 120"),
     ],
 )
@@ -203,6 +239,24 @@ def test_records_that_do_not_fit():
         trainer().train(wrong, np.random.default_rng(0))
 
 
+TIGHT = Claim(1.0, 1e-3)
+ONE_STEP = Training(epochs=1, batch_size=1000)  # more than there are: everyone is in the one batch
+
+
+def assert_false_alarms_are_rare(training, *, claim=TIGHT, design=None, **options):
+    """Audits of 20 records with 4 canaries; with a tenth of the noise the claim does fall."""
+    data = synthetic_purchases(20, 20, features=30, classes=2)
+    made = training_target(data, claim, training=training, canaries=4, tail=20, measure_accuracy=False, **options)
+    assert (made.trainer.rate, made.trainer.steps) == (1.0, 1)
+    audited = {"claim": claim, "design": design or CoinFlip(4), "trials": 150}
+    alarms = sum(lidp.audit(made.target, seed=seed, **audited).verdict is Verdict.REFUTED for seed in range(100))
+    assert_covers(alarms, 100, 0.05)
+    quiet = replace(made.trainer, sigma=made.trainer.sigma / 10)
+    pilots = made.target.prepare
+    broken = replace(made.target, mechanism=quiet, prepare=pilots and replace(pilots, trainer=quiet))
+    assert lidp.audit(broken, seed=0, **{**audited, "trials": 1500}).verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     "canary",
     [
@@ -213,34 +267,48 @@ def test_records_that_do_not_fit():
 def test_false_alarms_at_a_tight_null(canary):
     """One step on all records is a Gaussian mechanism, and a gradient of clip norm its worst case: the claim is exactly tight.
 
-    The whole way is tested: canaries, planting, training, pilots, scores, wager. With a tenth of the noise it does refute.
+    The whole way is tested: canaries, planting, training, pilots, scores, wager.
     """
-    claim = Claim(1.0, 1e-3)
-    data = synthetic_purchases(20, 20, features=30, classes=2)
-    once = Training(epochs=1, batch_size=1000)  # more than there are: everyone is in the one batch
-    made = training_target(data, claim, training=once, canary=canary, canaries=4, pilots=4, tail=20, measure_accuracy=False)
-    assert (made.trainer.rate, made.trainer.steps) == (1.0, 1)
-    options = {"claim": claim, "design": CoinFlip(4), "trials": 150}
-    alarms = sum(lidp.audit(made.target, seed=seed, **options).verdict is Verdict.REFUTED for seed in range(100))
-    assert_covers(alarms, 100, 0.05)
-    broken = made.target
-    broken = replace(
-        broken,
-        mechanism=replace(made.trainer, sigma=made.trainer.sigma / 10),
-        prepare=replace(broken.prepare, trainer=replace(made.trainer, sigma=made.trainer.sigma / 10)),
-    )
-    assert lidp.audit(broken, seed=0, **{**options, "trials": 1500}).verdict is Verdict.REFUTED
+    assert_false_alarms_are_rare(ONE_STEP, canary=canary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scores", ["raw", "self-normalised", "decorrelated"])
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
+def test_false_alarms_with_other_scores_of_gradients(canary, scores):
+    assert_false_alarms_are_rare(ONE_STEP, canary=canary, scores=scores)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scores", ["raw", "self-normalised"])
+def test_false_alarms_with_other_scores_of_examples(scores):
+    assert_false_alarms_are_rare(ONE_STEP, canary="tail-example", scores=scores)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canary", ["random-gradient", "tail-example"])
+def test_false_alarms_with_random_starts(canary):
+    training = replace(ONE_STEP, hidden=(8,), random_start=True)
+    assert_false_alarms_are_rare(training, canary=canary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient", "tail-example"])
+@pytest.mark.parametrize("design", [ReplaceOne(4, 4), CoinFlip(4)], ids=["replace-one", "coins"])
+def test_false_alarms_where_canaries_replace_records(canary, design):
+    """Two gradients of clip norm differ by at most twice as much, which hardly any two do: not tight, but the whole way."""
+    claim = replace(TIGHT, neighbours=Neighbours.REPLACE_ONE)
+    assert_false_alarms_are_rare(ONE_STEP, claim=claim, design=design, canary=canary)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["dirac-gradient", "random-gradient"])
 def test_false_alarms_with_sampling_and_many_steps(canary):
     """Ten steps on batches of a third: the claim is what the nearly exact accountant says of it, no more."""
-    claim = Claim(1.0, 1e-3)
     data = synthetic_purchases(56, 5, features=30, classes=2)
     made = training_target(
         data,
-        claim,
+        TIGHT,
         training=Training(epochs=10 / 3, batch_size=20),
         canary=canary,
         canaries=4,
@@ -248,7 +316,7 @@ def test_false_alarms_with_sampling_and_many_steps(canary):
         measure_accuracy=False,
     )
     assert (made.trainer.rate, made.trainer.steps) == (1 / 3, 10)
-    options = {"claim": claim, "design": CoinFlip(4), "trials": 150}
+    options = {"claim": TIGHT, "design": CoinFlip(4), "trials": 150}
     alarms = sum(lidp.audit(made.target, seed=seed, **options).verdict is Verdict.REFUTED for seed in range(100))
     assert_covers(alarms, 100, 0.05)
 

@@ -93,7 +93,6 @@ def command(
     sampling: training_options.Sampling = None,
     accountant: training_options.Accountant = None,
     pilots: training_options.Pilots = None,
-    raw_scores: training_options.RawScores = False,
     scores: training_options.Scores = None,
     fault: training_options.Fault = None,
     pair: Annotated[bool, typer.Option("--pair", help="The target is a mechanism and two data sets.")] = False,
@@ -103,8 +102,7 @@ def command(
     trained: dict[str, object] = {"preset": preset, "canary": canary, "data": data, "download": download or None}
     trained |= {"records": records, "epochs": epochs, "batch-size": batch_size, "learning-rate": learning_rate}
     trained |= {"hidden": hidden, "clip-norm": clip_norm, "random-start": random_start or None, "start": start}
-    trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "raw-scores": raw_scores or None}
-    trained |= {"scores": scores, "fault": fault}
+    trained |= {"sampling": sampling, "accountant": accountant, "pilots": pilots, "scores": scores, "fault": fault}
     if bool(target) == (program is not None):
         raise InvalidArgument("give either a TARGET or --command, what to audit")
     if delta is None:

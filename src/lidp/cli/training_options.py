@@ -48,13 +48,15 @@ Sampling = Annotated[
 ]
 Accountant = Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")]
 Pilots = Annotated[int | None, typer.Option(help="Models trained beforehand to compare with.", show_default="4 or 32")]
-RawScores = Annotated[bool, typer.Option("--raw-scores", help="The paper's scores: not relative to pilot models.")]
+Scores = Annotated[
+    str | None,
+    typer.Option(help="centred, raw (the paper's), self-normalised or decorrelated.", show_default="centred"),
+]
 Fault = Annotated[str | None, typer.Option(help="Break it: little-noise, no-clipping or wrong-rate.", show_default="none")]
 
-# The command that a report prints has an option with a value for each part of the text. A flag has none: these stand for it.
+# The command that a report prints has an option with a value for each part of the text. A flag has none: this stands for it.
 Start = Annotated[str | None, typer.Option(hidden=True)]
-Scores = Annotated[str | None, typer.Option(hidden=True)]
-_FLAGS = {"random-start": ("start", "random"), "raw-scores": ("scores", "raw")}
+_FLAGS = {"random-start": ("start", "random")}
 
 
 def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
@@ -89,8 +91,7 @@ def training_target_of(text: str, claim: Claim, *, download: bool = False) -> Ta
     preset = find_preset(read.pop("preset", "purchases"))
     place, records = read.pop("data", None), read.pop("records", None)
     changes = {name: read.pop(name) for name in _TRAINING if name in read}
-    random_start, centred = read.pop("start", False), read.pop("scores", True)
-    training = preset.training(**changes, random_start=random_start)
+    training = preset.training(**changes, random_start=read.pop("start", False))
     data = preset.load(place, download=download)
     made = training_target(
         data if records is None else data.first(records),
@@ -98,7 +99,6 @@ def training_target_of(text: str, claim: Claim, *, download: bool = False) -> Ta
         training=training,
         tail=min(preset.tail, data.x.shape[1]),
         scale=preset.scale,
-        centred=centred,
         **read,
     )
     return made.target
@@ -138,7 +138,6 @@ _READ: dict[str, Callable[[str], Any]] = {
     "hidden": _widths,
     "clip-norm": _clip_norm,
     "start": _either("start", "fixed", "random"),
-    "scores": _either("scores", "raw", "centred"),
     "pilots": int,
     "canaries": int,
 }

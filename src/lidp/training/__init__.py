@@ -4,7 +4,7 @@ from lidp.training.accounting import Accountant, Calibration, calibrate, epsilon
 from lidp.training.model import Network
 from lidp.training.presets import PRESETS, Preset, find_preset
 from lidp.training.records import Kind, TrainingSet
-from lidp.training.targets import Canary, Fault, Training, TrainingTarget, training_target
+from lidp.training.targets import Canary, Fault, Scoring, Training, TrainingTarget, training_target
 from lidp.training.trainer import DPSGD, Sampling
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Network",
     "Preset",
     "Sampling",
+    "Scoring",
     "Training",
     "TrainingSet",
     "TrainingTarget",

@@ -20,8 +20,9 @@ from lidp.training.gradients import RandomGradients
 from lidp.training.model import Network
 from lidp.training.pilots import Pilots
 from lidp.training.records import Kind, TrainingSet
-from lidp.training.scores import CoordinateScore, GradientScore, LossScore
+from lidp.training.scores import Contribution, CoordinateScore, GradientScore, LossScore, OverlapScore, RowScore
 from lidp.training.trainer import DPSGD, Sampling
+from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 _PROVISO = ", if batches were Poisson samples"
 _QUIET = 0.25  # the share of features whose weights carry gradients along one coordinate
@@ -52,6 +53,19 @@ class Fault(StrEnum):
     """gradients are not clipped"""
     WRONG_RATE = "wrong-rate"
     """the accountant was told a tenth of the sampling rate"""
+
+
+class Scoring(StrEnum):
+    """What canaries are looked for by."""
+
+    CENTRED = "centred"
+    """relative to pilot models"""
+    RAW = "raw"
+    """the paper's: an inner product with the parameters, minus a loss"""
+    SELF_NORMALISED = "self-normalised"
+    """centred, and relative to what fresh canaries score on the same model"""
+    DECORRELATED = "decorrelated"
+    """centred, minus what other gradients are expected to contribute"""
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,7 @@ def training_target(
     pilots: int | None = None,
     tail: int | None = None,
     scale: float = 10.0,
-    centred: bool = True,
+    scores: Scoring | str = Scoring.CENTRED,
     fault: Fault | str = Fault.NONE,
     measure_accuracy: bool = True,
 ) -> TrainingTarget:
@@ -112,12 +126,16 @@ def training_target(
     samples, as most code does; the target's name says so.
 
     ``pilots`` are models trained beforehand, without canaries, for scores to be relative to: 4 without noise for gradients, 32 as
-    they come for examples, if left out.
+    they come for examples, if left out. Raw scores of gradients take none.
     """
     training = training or Training()
     planted, broken = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
     gradients = planted in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
     canaries = checks.count(canaries=canaries)
+    scoring = _member(Scoring, "scores", scores)
+    pilotless = gradients and scoring is Scoring.RAW
+    if pilotless and pilots is not None:
+        raise InvalidArgument(f"raw scores of gradients are relative to no pilot models; leave pilots out, got {pilots}")
     pilots = checks.count(pilots=(4 if gradients else 32) if pilots is None else pilots)
     replaces = claim.neighbours is Neighbours.REPLACE_ONE
     if replaces and canaries > len(data):
@@ -139,7 +157,7 @@ def training_target(
         random_start=training.random_start,
         test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
     )
-    kind, drawn, score, pool = _canaries(planted, data, network, training, tail, scale, centred)
+    kind, drawn, plain, pool = _canaries(planted, data, network, training, tail, scale, scoring is not Scoring.RAW)
     name, poisson = f"dpsgd on {data.name}", training.sampling is Sampling.POISSON
     if not poisson:
         name += ", shuffled (not what the accountant assumes)"
@@ -148,9 +166,9 @@ def training_target(
     target = Target(
         trainer,
         drawn,
-        score,
+        _score(scoring, plain, trainer),
         dataset=TrainingSet(data.x, data.y, kind, replaces, data.unit),
-        prepare=Pilots(replace(trainer, test=None), pilots, pool, noiseless=gradients),
+        prepare=None if pilotless else Pilots(replace(trainer, test=None), pilots, pool, noiseless=gradients),
         name=name,
         facts={
             "noise multiplier": calibration.sigma,
@@ -180,7 +198,7 @@ def _calibrated(claim: Claim, rate: float, steps: int, training: Training, fault
 
 def _canaries(
     canary: Canary, data: Dataset, network: Network, training: Training, tail: int | None, scale: float, centred: bool
-) -> tuple[Kind, Any, Any, ExamplePool | None]:
+) -> tuple[Kind, Any, RowScore, ExamplePool | None]:
     """What a canary is to the trainer, where it is drawn from, how it is scored, and the pool that pilots are to try."""
     if canary is Canary.RANDOM_GRADIENT:
         return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
@@ -196,6 +214,19 @@ def _canaries(
     else:
         pool = ExamplePool(*blank(data.x.shape[1], data.classes))
     return Kind.EXAMPLE, pool, LossScore(network, centred), pool
+
+
+def _score(scoring: Scoring, plain: RowScore, trainer: DPSGD) -> Any:
+    if scoring is Scoring.SELF_NORMALISED:
+        return SelfNormalised(plain)
+    if scoring is not Scoring.DECORRELATED:
+        return plain
+    if not isinstance(plain, OverlapScore):
+        raise InvalidArgument(
+            "decorrelated scores are for gradients, whose contributions are known; "
+            "examples have centred, raw or self-normalised scores"
+        )
+    return Decorrelated(plain, Contribution(plain, trainer.moved))
 
 
 def _member(kind: Any, name: str, value: object) -> Any:

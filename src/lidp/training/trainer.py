@@ -70,6 +70,11 @@ class DPSGD:
         if self.sampling is Sampling.SHUFFLE and self.batch_size < 1:
             raise InvalidArgument(f"shuffled batches need a batch_size of at least 1, got {self.batch_size:g}")
 
+    @property
+    def moved(self) -> float:
+        """How far a record whose gradient is always the same, of length 1, is expected to move the parameters."""
+        return self.learning_rate / self.batch_size * self.rate * self.steps
+
     def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Output:
         """Train a model. Initial parameters, batches and noise come from streams spawned off ``rng``."""
         theta = self.train(records, rng)
