@@ -57,9 +57,8 @@ def tail_singular_vectors(x: NDArray[np.floating] | NDArray[np.uint8], count: in
         )
     # Eigenvectors of the small matrix xᵀx, in ascending order: the same vectors at a fraction of the cost.
     square = np.zeros((x.shape[1], x.shape[1]))
-    with (
-        use_one_core()
-    ):  # where values are equal, rounding decides on the vectors: let it be the same on all machines of a kind
+    # Where values are equal, rounding decides on the vectors: with one core it is the same on all machines of a kind.
+    with use_one_core():
         for first in range(0, len(x), 4096):  # a part at a time: the whole in double precision may not fit
             part = np.asarray(x[first : first + 4096], dtype=np.float64)
             square += part.T @ part
