@@ -26,6 +26,12 @@ def test_npz_and_back(tmp_path, layout):
     assert all((back.to_arrays()[key] == array).all() for key, array in scores.to_arrays().items())
 
 
+def test_scores_that_know_coins_of_their_trial_stay_marked(tmp_path):
+    scores = Scores(scores=[[1.0, 2.0]], coins=[[0, 1]], sequential=True)
+    write_scores(scores, tmp_path / "scores.npz")
+    assert read_scores(tmp_path / "scores.npz").sequential
+
+
 def test_csv_of_arms(tmp_path):
     inserted, held_out = read_scores(written(tmp_path / "a.csv", ARMS)).arms()
     assert inserted.tolist() == [[1.5], [2.0]]

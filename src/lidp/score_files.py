@@ -41,7 +41,8 @@ def write_scores(scores: Scores, path: str | Path) -> None:
         raise InvalidScores(f"{path}: scores are written as .npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, **scores.to_arrays())  # type: ignore[arg-type]  # numpy types its keywords as bool
+        arrays = scores.to_arrays() | ({"sequential": np.array(True)} if scores.sequential else {})
+        np.savez_compressed(path, **arrays)  # type: ignore[arg-type]  # numpy types its keywords as bool
     except OSError as error:
         raise InvalidScores(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -61,7 +62,9 @@ def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
                 raise InvalidScores(
                     f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}"
                 )
-            arrays = {name: file[name] for name in fitting[0] | ({"failed"} & names)}
+            arrays: dict[str, object] = {name: file[name] for name in fitting[0] | ({"failed"} & names)}
+            if "sequential" in names:
+                arrays["sequential"] = bool(file["sequential"])
     except InvalidScores:
         raise
     except Exception as error:  # noqa: BLE001  # a damaged file makes the reader fail in a dozen ways, all the file's fault

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lidp import AuditFailed
 from lidp.canaries.difficulty import difficulty
 
 
@@ -53,11 +54,34 @@ def test_a_loss_that_does_not_move_does_not_outweigh_the_others():
     assert np.isfinite([means, spreads]).all()
 
 
-@pytest.mark.parametrize("losses", [np.ones((1, 5)), np.ones((4, 5)), np.arange(5.0)[None].repeat(3, axis=0)])
+@pytest.mark.parametrize(
+    "losses", [np.ones((1, 5)), np.full((3, 5), 0.1), np.zeros((2, 3)), np.arange(5.0)[None].repeat(3, axis=0)]
+)
 def test_models_that_agree_say_nothing_of_spreads(losses):
     means, spreads = difficulty(losses)
-    np.testing.assert_array_equal(means, losses[0])
+    np.testing.assert_allclose(means, losses[0], rtol=1e-15)
     np.testing.assert_array_equal(spreads, 1)
+
+
+@pytest.mark.parametrize("wildness", [0.5, 1, 2])
+def test_wild_examples_do_not_spoil_the_others(wildness):
+    """Spreads of very different size: means stay as well known as they are."""
+    rng = np.random.default_rng(2)
+    true_means, true_spreads = rng.normal(2, 0.5, 200), 0.2 * np.exp(wildness * rng.standard_normal(200))
+    losses = losses_of(true_means, true_spreads, 32)
+    means, spreads = difficulty(losses)
+    errors, plain = (np.abs(found - true_means) / true_spreads for found in (means, losses.mean(axis=0)))
+    assert np.median(errors) <= 1.1 * np.median(plain)
+    assert np.quantile(errors, 0.99) <= 2 * np.quantile(plain, 0.99)
+    assert np.abs(np.log(spreads / true_spreads)[true_spreads > 1e-2 * true_spreads.max()]).max() < 1
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, 1e200])
+def test_losses_that_are_no_numbers_end_the_audit(wild):
+    losses = losses_of(np.zeros(5), np.ones(5), 4)
+    losses[2, 3] = wild
+    with pytest.raises(AuditFailed, match=f"example 3 of the pool is {wild:g}".replace("+", r"\+")):
+        difficulty(losses)
 
 
 def test_one_example_is_told_as_it_is():

@@ -100,3 +100,12 @@ def test_scales_that_there_are_not(tmp_path):
         reproduce("gaussian-trials", scale="reduced", out=tmp_path)
     with pytest.raises(InvalidArgument, match="minutes must be"):
         reproduce("purchases-trials", scale="smoke", out=tmp_path, minutes=0)
+
+
+def test_the_papers_size_is_computed_by_stages():
+    """So that what there was time for can be compared: all runs have 125 trials before one has 126."""
+    experiment = SECTION_6_TRIALS[0]
+    cells = experiment.cells(Scale.PAPER, [])
+    assert len({cell.key for cell in cells}) == len(cells) == 2 * 4 * 5 * 1000 // 25
+    stages = [np.searchsorted((125, 250, 500, 1000), cell.settings["first"], side="right") for cell in cells]
+    assert stages == sorted(stages)

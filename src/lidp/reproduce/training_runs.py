@@ -161,7 +161,7 @@ def _data(preset: str, classes: int, records: int, tested: int) -> Any:
     return replace(data, test_x=data.test_x[:tested], test_y=data.test_y[:tested])
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=16)  # all of a scale
 def _ready(run: Run) -> tuple[Any, dict[str, Any], Any]:
     """The target of a run, its two scores and its pilot models: the same for all steps."""
     from lidp.training import find_preset, training_target

@@ -123,7 +123,7 @@ class TrainingTrials(TrainedModels):
         cells = {run: run.cells(largest, TOGETHER[scale]) for run in runs}
         if scale is not Scale.PAPER:
             return [cell for run in runs for cell in cells[run]]
-        # By stages: if the time ends, every ε and canary that was come to has one of these numbers of trials.
+        # By stages, so that what there was time for can be compared.
         return [
             cell
             for fewer, more in itertools.pairwise((0, *self.trials[scale]))

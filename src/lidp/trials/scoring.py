@@ -43,6 +43,8 @@ class Scene:
     inserted: Any
     others: Sequence[NDArray[np.int64]]
     auxiliary: Any
+    together: bool = True
+    """whether canaries may be scored together; see :func:`raw_scores`"""
     trouble: list[str] = field(default_factory=list)
     """why canaries could not be scored, for the record"""
 
@@ -69,12 +71,15 @@ RawScore = Callable[..., Any]
 def raw_scores(score: RawScore, scene: Scene, canaries: Any, *prepared: Any) -> Floats:
     """The plain scores of some canaries: by ``score.many`` if there is one, else one by one.
 
+    With two arms, one by one in any case: sums are rounded by the shape of arrays, so that scores of a batch know how many they
+    are. Where all models score alike, or nearly, that alone would tell an arm of 16 canaries from one of a single canary.
+
     A canary whose score raises or is not finite is NaN, *alone*. If it spoiled the others, or failed the whole run, that would
     be a function of all tested canaries, which are inserted in one arm and not in the other: the arms would differ without
     any help from the mechanism.
     """
     many = getattr(score, "many", None)
-    if many is not None:
+    if many is not None and scene.together:
         try:
             found = np.asarray(many(scene.output, canaries, *prepared), dtype=np.float64)
             if found.shape == (len(canaries),):

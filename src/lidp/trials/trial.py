@@ -263,7 +263,8 @@ def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict
     if scoring.auxiliary:
         rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
         auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
-    scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary)
+    together = isinstance(setup.design, CoinFlip)
+    scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary, together)
     scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
