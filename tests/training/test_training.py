@@ -331,9 +331,10 @@ class Blind:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("canary", ["random-gradient", "tail-example"])
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
 def test_false_alarms_with_random_starts(canary):
-    training = replace(ONE_STEP, hidden=(8,), random_start=True)
+    """A step so long that where it began hardly matters, which leaves the claim nearly tight."""
+    training = replace(ONE_STEP, hidden=(8,), random_start=True, learning_rate=3_000)
     assert_false_alarms_are_rare(training, canary=canary)
 
 

@@ -111,6 +111,8 @@ class PoolPilots:
         if len(found) > 1 and np.array_equal(found[0], found[1]):
             raise AuditFailed(SAME_RUNS)
         means, spreads = difficulty(np.array(found))
+        # Where pilot models hardly differ, models with a canary may all the same: half-way to what the pool has in common.
+        spreads = np.sqrt((spreads**2 + np.mean(spreads**2)) / 2)
         return Prepared({"pool_losses": means, "pool_spreads": spreads}, models=self.models)
 
 

@@ -64,8 +64,9 @@ class TrainingCanaries(TrainedModels):
             best = max(bounds, key=lambda canaries: bounds[canaries])
             note = f"K = {root}: {bounds[root]:.2f}; best K = {best}: {bounds[best]:.2f}; one canary: {alone['epsilon_hat']:.2f}"
             statement = f"{canary}, ε = {nominal:g}, n = {trials:,}: ε̂ at K nearest √n over the best"
-            if bounds[best] > 0:
-                found.append(Finding(statement, bounds[root] / bounds[best], at_least=0.75, note=note))
+            shown = bounds[best] > 0
+            share = bounds[root] / bounds[best] if shown else None
+            found.append(Finding(statement, share, at_least=0.75 if shown else None, note=note))
         return found
 
     def figure(self, table: Sequence[Row]) -> Figure:
