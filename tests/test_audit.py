@@ -14,6 +14,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.store import Store
 from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
 from lidp.versions import versions
@@ -165,9 +166,8 @@ def test_a_store_from_before_versions_were_kept(tmp_path):
     assert found.versions == {}
     assert found.computed_with == versions()
     assert run(trials=5, store=path).bound == expected.bound  # and it is gone on with
-    with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO facts VALUES ('versions', '[1]')")
-    connection.close()
+    with Store.open(path) as store:
+        store.keep_fact("versions", [1])
     with pytest.raises(StoreError, match="versions cannot be read"):
         lidp.result_of(path)
 

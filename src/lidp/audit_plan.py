@@ -84,8 +84,7 @@ class AuditPlan:
             )
         chosen.check(probe)
         stop = stop_when or ("refuted" if chosen.anytime else "never")
-        if stop not in STOPS:
-            raise InvalidArgument(f"stop_when must be one of {', '.join(STOPS)}, got {stop_when!r}")
+        checks.one_of(STOPS, stop_when=stop)
         if stop == "refuted" and not chosen.anytime:
             raise MethodNotApplicable(
                 f"{chosen.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
@@ -113,18 +112,18 @@ class AuditPlan:
         design = dict(configuration["design"])
         return cls(
             target=None,
-            name=configuration["target"],
+            name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
             design=kinds[design.pop("kind")](**design),
-            trials=configuration["trials"],
-            method=from_plain(configuration["method"]),
-            failure_probability=configuration["failure_probability"],
-            seed=configuration["seed"],
-            stop_when=configuration["stop_when"],
-            sequential=configuration["sequential"],
-            origin=configuration["origin"],
-            fingerprint=configuration["fingerprint"],
-            facts=configuration.get("facts", {}),
+            trials=checks.count(trials=configuration["trials"]),
+            method=_method_of(configuration["method"]),
+            failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
+            seed=check_seed(configuration["seed"]),
+            stop_when=checks.one_of(STOPS, stop_when=configuration["stop_when"]),
+            sequential=bool(configuration["sequential"]),
+            origin=None if configuration["origin"] is None else str(configuration["origin"]),
+            fingerprint=str(configuration["fingerprint"]),
+            facts=dict(configuration.get("facts", {})),
         )
 
     @property
@@ -144,6 +143,13 @@ class AuditPlan:
             "origin": self.origin,
             "fingerprint": self.fingerprint,
         } | ({"facts": dict(self.facts)} if self.facts else {})
+
+
+def _method_of(plain: Any) -> Method:
+    method = from_plain(plain)
+    if not isinstance(method, Method):
+        raise InvalidArgument(f"method must be one of lidp's, got {plain!r}")
+    return method
 
 
 def _probe(design: Design, sequential: bool) -> Scores:

@@ -16,21 +16,21 @@ from lidp.audit_plan import AuditPlan, could_refute
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.digits import exact, fixed
-from lidp.errors import AuditFailed, InvalidArgument, StoreError
+from lidp.errors import AuditFailed, InvalidArgument, LidpError, StoreError
 from lidp.global_generators import kept_global_generators
 from lidp.interrupts import Interrupts
+from lidp.recording import WRITE_SECONDS, Recorder
 from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
-from lidp.streams import Purpose, stream
+from lidp.store_marks import mark_as_own
+from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Target, fingerprint, plain_preparation, with_canaries
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.trial import TrialRecord, TrialSetup
 from lidp.versions import versions
 from lidp.workers import use_one_core
-
-_FLUSH_SECONDS = 0.2  # finished trials are written, and bet on, at least this often
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,19 @@ def resume(
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
-    """Go on with the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter."""
+    """Resume the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter.
+
+    ``load`` runs what the store names: only load what you trust, if somebody else made the store.
+    """
     with Store.open(store) as opened:
-        plan = AuditPlan.of(opened.configuration)
+        plan = _plan_of(opened)
         if plan.origin is None:
             raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
         target = load(plan.origin, plan.claim)
         if fingerprint(target) != plan.fingerprint:
-            raise StoreError(f"{plan.origin} is not what it was when {store} was made; put it back, or begin a new audit")
+            raise StoreError(
+                f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
+            )
         plan = replace(plan, target=target)
         return _Audit(plan, opened, watch).run(executor or choose_executor(workers, time_limit, retry))
 
@@ -148,7 +153,7 @@ def resume(
 def result_of(store: str | Path) -> AuditResult:
     """The result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded."""
     with Store.read(store) as opened:
-        plan = AuditPlan.of(opened.configuration)
+        plan = _plan_of(opened)
         running = _Audit(plan, opened, None)
         running.recall()
         return running.result()
@@ -164,26 +169,48 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
     return Target(mechanism, canaries, score, dataset, prepare)
 
 
+def _plan_of(store: Store) -> AuditPlan:
+    """Return the plan of a stored audit; its target is not loaded."""
+    configuration = store.configuration
+    try:
+        return AuditPlan.of(configuration)
+    except (LidpError, KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = error if isinstance(error, LidpError) else f"{type(error).__name__}: {error}"
+        raise StoreError(f"{store.path} is damaged: its configuration cannot be read ({reason})") from None
+
+
 def _open(path: str | Path, plan: AuditPlan) -> Store:
     path = Path(path)
     if not path.exists():
-        return Store.create(path, plan.configuration, versions())
+        return _create(path, plan)
     opened = Store.open(path)
-    stored, asked = opened.configuration, plan.configuration
-    different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
-    if not different:
-        return opened
-    empty = not opened.finished()
+    try:
+        stored, asked = opened.configuration, plan.configuration
+        different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
+        if not different:
+            return opened
+        empty = not opened.finished()
+    except BaseException:
+        opened.close()
+        raise
     opened.close()
     if empty:  # an audit that failed before its first trial: there is nothing to lose
         path.unlink()
-        return Store.create(path, plan.configuration, versions())
+        return _create(path, plan)
     if different == ["fingerprint"]:
         raise StoreError(
             f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
         )
-    told = "; ".join(f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different if name != "fingerprint")
-    raise StoreError(f"{path} belongs to another audit: {told}. Resume with the same settings, or use another store")
+    changes = "; ".join(
+        f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different if name != "fingerprint"
+    )
+    raise StoreError(f"{path} belongs to another audit: {changes}. Resume with the same settings, or use another store")
+
+
+def _create(path: Path, plan: AuditPlan) -> Store:
+    store = Store.create(path, plan.configuration, versions())
+    mark_as_own(store)
+    return store
 
 
 class _Audit:
@@ -196,11 +223,11 @@ class _Audit:
         self.watch = watch
         self.started = time.monotonic()
         self.records: dict[int, TrialRecord] = {}
-        self.unsaved: list[TrialRecord] = []
+        self.failed_trials = 0
+        self.recorder: Recorder | None = None
         self.flushed = self.started
         self.prefix = 0
         self.stopped_at: int | None = None
-        self.interrupted = False
         self.seen_at_once: Scores | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.live = (
@@ -222,7 +249,7 @@ class _Audit:
             except (Exception, KeyboardInterrupt) as error:
                 if isinstance(error, Exception) and not interrupts.seen:
                     raise
-            self.watch, self.interrupted = None, True
+            self.watch = None
             so_far = None
             try:
                 with interrupts.held():
@@ -236,9 +263,11 @@ class _Audit:
         """Take up what the store has."""
         if self.store is None:
             return
-        self.records = {record.index: record for record in self.store.trials()}
+        records = self.store.trials()
+        for record in records:
+            _check_record(record, self.plan, self.store)
         self.preparation = self.store.preparation()
-        self._advance()
+        self._take(records)
 
     def _prepare(self, executor: Executor, interrupts: Interrupts) -> TrialSetup:
         target = self.plan.target
@@ -266,18 +295,22 @@ class _Audit:
     def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts) -> None:
         _try_canaries(setup)
         self._tell()
+        # Executors that hand over nothing while they wait keep the driver from writing: a timer does it then.
+        self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))
         results = executor.run(setup, missing)
         try:
             for records in results:
                 if interrupts.seen:
                     raise KeyboardInterrupt  # it came while these ran and may be why they failed: they are run again
                 with interrupts.held():
-                    self.unsaved.extend(records)
-                    if time.monotonic() - self.flushed > _FLUSH_SECONDS:
+                    self.recorder.add(records)
+                    if time.monotonic() - self.flushed > WRITE_SECONDS:
                         self._flush()
                 if self.stopped_at is not None:
                     break
         finally:
+            with interrupts.held():
+                self.recorder.close()
             close = getattr(results, "close", None)
             if close is not None:
                 close()
@@ -285,17 +318,18 @@ class _Audit:
             self._flush()
 
     def _flush(self) -> None:
-        """Keep what is finished, bet on the finished prefix, tell who watches."""
-        if self.unsaved:
-            if self.store is not None:
-                # An interrupt may have come between keeping and noting that.
-                kept = set(self.store.finished()) if self.interrupted else set()
-                self.store.keep_trials([record for record in self.unsaved if record.index not in kept])
-            self.records.update({record.index: record for record in self.unsaved})
-            self.unsaved = []
-            self._advance()
+        """Keep what is finished, bet on the finished prefix, report progress."""
+        if self.recorder is not None:
+            self._take(self.recorder.write())
         self.flushed = time.monotonic()
         self._tell()
+
+    def _take(self, records: Sequence[TrialRecord]) -> None:
+        """Take up finished trials that are kept."""
+        if records:
+            self.records.update({record.index: record for record in records})
+            self.failed_trials += sum(bool(record.failures) for record in records)
+            self._advance()
 
     def _advance(self) -> None:
         """Bet on trials in the order of their numbers, as far as they are finished without a gap."""
@@ -339,7 +373,7 @@ class _Audit:
                     epsilon=None if self.live is None else self.live.epsilon,
                     claim=self.plan.claim.epsilon,
                     seconds=time.monotonic() - self.started,
-                    failed=sum(bool(record.failures) for record in self.records.values()),
+                    failed=self.failed_trials,
                 )
             )
 
@@ -405,6 +439,25 @@ def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool =
         failed=np.array([[arm in record.failures for arm in arms] for record in records]),
         neighbours=design.neighbours,
     )
+
+
+def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
+    """Refuse a stored trial that the plan cannot have made: of another shape, or with coins that its seed does not give."""
+    design = plan.design
+    if isinstance(design, CoinFlip):
+        sizes = {"scores": design.canaries, "coins": design.canaries}
+    else:
+        sizes = {"inserted": design.canaries, "held_out": design.held_out}
+    if not 0 <= record.index < plan.trials or {name: len(array) for name, array in record.arrays.items()} != sizes:
+        raise StoreError(
+            f"{store.path} is damaged: its trial {record.index} does not belong to {design}, {plan.trials} trials"
+        )
+    if isinstance(design, CoinFlip):
+        coins = draw_coins(plan.seed, trial=record.index, size=design.canaries)
+        if not np.array_equal(record.arrays["coins"], coins):
+            raise StoreError(
+                f"{store.path} is damaged: the coins of trial {record.index} are not those of seed {plan.seed}"
+            )
 
 
 def _try_canaries(setup: TrialSetup) -> None:

@@ -9,6 +9,7 @@ lidp.errors.InvalidArgument: failure_probability must lie strictly between 0 and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from lidp.errors import InvalidArgument
 
@@ -93,3 +94,11 @@ def count(**named: object) -> int:
     if not 1 <= number < math.inf or number != int(number):
         raise InvalidArgument(f"{name} must be a whole number of at least 1, got {value}")
     return int(number)
+
+
+def one_of(known: Sequence[str], /, **named: object) -> str:
+    """One of some words."""
+    name, value = _single(named)
+    if not isinstance(value, str) or value not in known:
+        raise InvalidArgument(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    return value

@@ -1,87 +1,83 @@
-"""The store: one SQLite file an audit. What is recorded is never lost, and reading it runs no code.
+"""The store: one SQLite file per audit. What is recorded is never lost, and reading it runs no code.
 
-Arrays are raw little-endian float64 with their shape, everything else is JSON. A trial is written in one transaction, so
-that a file on which an audit was killed holds whole trials only. One writer at a time, held by a lock that dies with its
-process; any number of readers.
+Arrays are raw little-endian float64, everything else is JSON. Trials are written in transactions: the file of a killed audit
+holds whole trials only. Each row has a checksum that covers the random id of its audit: a damaged row, or one that came from
+another audit, is found when it is read. One process writes (see :mod:`lidp.writer_lock`); any number of others read.
+
+While a store is open, this process touches its file through SQLite alone.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import secrets
+import shutil
 import sqlite3
-import weakref
-from collections.abc import Iterable, Mapping
+import struct
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import StoreError
 from lidp.trials.trial import TrialRecord
+from lidp.writer_lock import WriterLock
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  # Windows has no flock; there SQLite's own locks must do
-    fcntl = None  # type: ignore[assignment]
-
-# What file systems say that cannot link: FAT, some network and container mounts.
+# What file systems report that cannot link: FAT, some network and container mounts.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x6C696470  # "lidp"
+_LARGEST_VALUE = 2**29  # bytes: no text or array of a store is longer
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 _SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE arrays (owner TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL,
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE arrays (owner TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, checksum BLOB NOT NULL,
                      PRIMARY KEY (owner, name)) WITHOUT ROWID;
-CREATE TABLE trials (number INTEGER PRIMARY KEY, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
-                     failures TEXT NOT NULL, metadata TEXT NOT NULL);
+CREATE TABLE trials (number INTEGER PRIMARY KEY, audit BLOB NOT NULL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
+                     failures TEXT NOT NULL, metadata TEXT NOT NULL, checksum BLOB NOT NULL);
 CREATE TABLE scores (trial INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL,
                      PRIMARY KEY (trial, name)) WITHOUT ROWID;
 """
-
-
-_HELD: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def _let_go() -> None:
-    """In a forked child: give up the locks of the parent, or they would outlive it."""
-    for handle in list(_HELD):
-        handle.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+_AUDIT_ID = "audit"  # the fact that holds the audit's id
+_READ_ERRORS = (sqlite3.Error, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError)
 
 
 class Store:
     """An open store. Use ``Store.create``, ``Store.open`` or ``Store.read``."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Any) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock | None) -> None:
         self.path = path
         self._connection = connection
         self._lock = lock
+        self._process = os.getpid()
+        self._identity = _identity(path)
+        self._turn = threading.RLock()  # the driver and its timer write through one connection
+        self._audit = b""
+
+    # Opening and closing.
 
     @classmethod
     def create(cls, path: str | Path, configuration: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> Store:
-        """A new store for an audit of this configuration, begun with these versions; the file must not exist."""
+        """Create a store, readable by its owner only, for an audit of this configuration. The file must not exist."""
         path = Path(path)
         # Made under another name and then linked to its own, so that a kill leaves a whole store or none.
         draft = path.with_name(f"{path.name}.{os.getpid()}.new")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _refuse_side_files(path)
             draft.unlink(missing_ok=True)
-            connection = sqlite3.connect(draft)
-            with connection:
-                connection.executescript(_SCHEMA)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                known = {"configuration": configuration} | ({"versions": dict(versions)} if versions else {})
-                connection.executemany(
-                    "INSERT INTO facts VALUES (?, ?)", [(name, json.dumps(value)) for name, value in known.items()]
-                )
-            connection.close()
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            known = {"configuration": configuration} | ({"versions": dict(versions)} if versions else {})
+            _write_draft(draft, known)
             _settle(draft, path)
         except OSError as error:
             if path.exists():
@@ -90,56 +86,86 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(f"{path}: cannot be opened: {error}") from None
         finally:
-            if path.parent.is_dir():
+            with suppress(OSError):
                 draft.unlink(missing_ok=True)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
-        """An existing store, to go on writing to it."""
-        return cls._existing(Path(path), writable=True)
+        """Open an existing store to write to it.
+
+        Raises:
+            StoreError: if there is none, another process writes to it, or it is damaged.
+        """
+        path = _existing(Path(path))
+        try:
+            lock = WriterLock(path)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written to: {error.strerror}") from None
+        try:
+            return cls._opened(path, lambda: _connect(path, "rw"), lock)
+        except BaseException:
+            lock.release()
+            raise
 
     @classmethod
     def read(cls, path: str | Path) -> Store:
-        """An existing store, to look at it; also while an audit is writing to it."""
-        return cls._existing(Path(path), writable=False)
+        """Open an existing store to read it, also while an audit writes to it; on read-only media too."""
+        path = _existing(Path(path))
+        return cls._opened(path, lambda: _connect_to_read(path), None)
 
     @classmethod
-    def _existing(cls, path: Path, *, writable: bool) -> Store:
-        if not path.is_file():
-            raise StoreError(f"{path}: there is no such store")
-        if not is_store(path):
-            raise StoreError(f"{path} is not a store of an audit")
-        store = cls._connect(path, writable=writable)
-        version = store._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
-            store.close()
-            raise StoreError(f"{path} has schema version {version}, this version of lidp reads {SCHEMA_VERSION}")
-        return store
-
-    @classmethod
-    def _connect(cls, path: Path, *, writable: bool) -> Store:
-        lock = None
+    def _opened(cls, path: Path, connect: Any, lock: WriterLock | None) -> Store:
         try:
-            if writable:
-                lock = _exclusive(path)
-                connection = sqlite3.connect(path, timeout=10)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-            else:
-                connection = sqlite3.connect(path, timeout=10)
-                connection.execute("PRAGMA query_only = ON")
+            connection = connect()
         except OSError as error:
             raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
         except sqlite3.Error as error:
-            raise StoreError(f"{path}: cannot be opened: {error}") from None
-        return cls(path, connection, lock)
+            raise _not_readable(path, error) from None
+        store = cls(path, connection, lock)
+        try:
+            store._check_header()
+            store._check_schema()
+            if lock is not None:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+            store._audit = store._audit_id()
+        except sqlite3.Error as error:
+            connection.close()
+            raise _not_readable(path, error) from None
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def _check_header(self) -> None:
+        if self._pragma("application_id") != _APPLICATION_ID:
+            raise StoreError(f"{self.path} is not a store of an audit")
+        version = self._pragma("user_version")
+        if version != SCHEMA_VERSION:
+            raise StoreError(f"{self.path} has schema version {version}, this version of lidp reads {SCHEMA_VERSION}")
+
+    def _check_schema(self) -> None:
+        """Refuse tables that are not ours, and triggers and views of any kind, before anything else is read."""
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
+        pristine = sqlite3.connect(":memory:")
+        try:
+            pristine.executescript(_SCHEMA)
+            expected = pristine.execute(query).fetchall()
+        finally:
+            pristine.close()
+        if self._connection.execute(query).fetchmany(len(expected) + 1) != expected:
+            raise StoreError(f"{self.path} is damaged: its tables are not those of a store")
+
+    def _pragma(self, name: str) -> Any:
+        return self._connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     def close(self) -> None:
         """Close the file and release the lock."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.close()
+        with self._turn:
+            self._connection.close()
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -147,131 +173,278 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What is kept.
+    # What is kept besides trials.
+
+    @property
+    def audit_id(self) -> bytes:
+        """The random id of the audit."""
+        return self._audit
+
+    def _audit_id(self) -> bytes:
+        text = self._fact(_AUDIT_ID, b"")
+        try:
+            return bytes.fromhex(text)
+        except (TypeError, ValueError):
+            raise StoreError(f"{self.path} is damaged: the id of its audit cannot be read") from None
 
     @property
     def configuration(self) -> dict[str, Any]:
         """What the audit was asked to do."""
-        found: dict[str, Any] = self.fact("configuration")
-        return found
+        value = self.fact("configuration")
+        if not isinstance(value, dict):
+            raise StoreError(f"{self.path} is damaged: it has no configuration")
+        return value
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions with which the audit was begun; empty for stores from before they were kept."""
-        found = self.fact("versions") or {}
-        if not isinstance(found, dict):
-            raise StoreError(f"{self.path} is damaged: versions cannot be read (a {type(found).__name__})")
-        return {str(name): str(version) for name, version in found.items()}
+        """The versions with which the audit was begun."""
+        value = self.fact("versions") or {}
+        if not isinstance(value, dict):
+            raise StoreError(f"{self.path} is damaged: versions cannot be read (a {type(value).__name__})")
+        return {str(name): str(version) for name, version in value.items()}
 
     def fact(self, name: str) -> Any:
-        """A JSON value by name, None if there is none."""
+        """Return a JSON value by name, None if there is none."""
+        return self._fact(name, self._audit)
+
+    def _fact(self, name: str, audit: bytes) -> Any:
         try:
-            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", [name]).fetchone()
-            return None if row is None else json.loads(row[0])
-        except (sqlite3.Error, ValueError) as error:
+            row = self._connection.execute("SELECT value, checksum FROM facts WHERE name = ?", [name]).fetchone()
+            if row is None:
+                return None
+            _compare(row[1], _checksum(audit, name, row[0]))
+            return json.loads(row[0])
+        except _READ_ERRORS as error:
             raise StoreError(f"{self.path} is damaged: {name} cannot be read ({error})") from None
 
     def keep_fact(self, name: str, value: Any) -> None:
         """Keep a JSON value by name."""
-        with self._connection as connection:
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", [name, json.dumps(value)])
+        with self._writing(f"{name} cannot be kept") as connection:
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", _fact_row(self._audit, name, value))
 
     def keep_preparation(self, arrays: Mapping[str, NDArray[Any]], models: int) -> None:
         """Keep what the preparation step found, in one transaction."""
-        with self._connection as connection:
+        with self._writing("the preparation cannot be kept") as connection:
             for name, array in arrays.items():
                 plain = np.ascontiguousarray(array, dtype="<f8")
-                connection.execute(
-                    "INSERT OR REPLACE INTO arrays VALUES ('preparation', ?, ?, ?)",
-                    [name, json.dumps(plain.shape), plain.tobytes()],
-                )
-            connection.execute("INSERT OR REPLACE INTO facts VALUES ('preparation_models', ?)", [json.dumps(models)])
+                shape, data = json.dumps(plain.shape), plain.tobytes()
+                row = ["preparation", name, shape, data, _checksum(self._audit, "preparation", name, shape, data)]
+                connection.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)", row)
+            row = _fact_row(self._audit, "preparation_models", models)
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
 
     def preparation(self) -> tuple[dict[str, NDArray[Any]], int] | None:
-        """The arrays and the number of models of the preparation step, None if it has not been kept."""
+        """Return the arrays and the number of models of the preparation step, None if it has not been kept."""
         models = self.fact("preparation_models")
         if models is None:
             return None
-        rows = self._connection.execute("SELECT name, shape, data FROM arrays WHERE owner = 'preparation'")
-        return {name: np.frombuffer(data, "<f8").reshape(json.loads(shape)) for name, shape, data in rows}, int(models)
+        arrays = {}
+        try:
+            query = "SELECT name, shape, data, checksum FROM arrays WHERE owner = 'preparation'"
+            for name, shape, data, checksum in self._connection.execute(query):
+                _compare(checksum, _checksum(self._audit, "preparation", name, shape, data))
+                arrays[name] = np.frombuffer(data, "<f8").reshape(json.loads(shape))
+            return arrays, int(models)
+        except _READ_ERRORS as error:
+            raise StoreError(f"{self.path} is damaged: its preparation cannot be read ({error})") from None
+
+    # Trials.
 
     def keep_trials(self, records: Iterable[TrialRecord]) -> None:
         """Keep finished trials, all of them or none."""
-        try:
-            self._keep_trials(records)
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: trials cannot be kept: {error}; what was kept before is safe") from None
-
-    def _keep_trials(self, records: Iterable[TrialRecord]) -> None:
-        with self._connection as connection:
+        with self._writing("trials cannot be kept") as connection:
             for record in records:
+                arrays = [(name, np.asarray(array, dtype="<f8").tobytes()) for name, array in sorted(record.arrays.items())]
+                known = (
+                    record.index,
+                    float(record.seconds),
+                    record.attempts,
+                    json.dumps(dict(record.failures)),
+                    json.dumps(dict(record.metadata), default=str),
+                )
+                checksum = _trial_checksum(self._audit, known, arrays)
                 connection.execute(
-                    "INSERT INTO trials VALUES (?, ?, ?, ?, ?)",
-                    [
-                        record.index,
-                        record.seconds,
-                        record.attempts,
-                        json.dumps(dict(record.failures)),
-                        json.dumps(dict(record.metadata), default=str),
-                    ],
+                    "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?)", [known[0], self._audit, *known[1:], checksum]
                 )
-                connection.executemany(
-                    "INSERT INTO scores VALUES (?, ?, ?)",
-                    [(record.index, name, np.asarray(a, dtype="<f8").tobytes()) for name, a in record.arrays.items()],
-                )
+                connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", [(record.index, *row) for row in arrays])
 
     def finished(self) -> list[int]:
-        """The numbers of the trials that are kept."""
-        return [row[0] for row in self._connection.execute("SELECT number FROM trials ORDER BY number")]
+        """Return the numbers of the trials that are kept."""
+        try:
+            return [int(row[0]) for row in self._connection.execute("SELECT number FROM trials ORDER BY number")]
+        except _READ_ERRORS as error:
+            raise StoreError(f"{self.path} is damaged: its trials cannot be counted ({error})") from None
 
     def trials(self) -> list[TrialRecord]:
-        """All kept trials, by number."""
+        """Return all kept trials, by number.
+
+        Raises:
+            StoreError: if any of them is damaged, or belongs to another audit.
+        """
         try:
-            return self._trials()
-        except (sqlite3.Error, KeyError, ValueError, TypeError) as error:
+            with self._snapshot() as connection:
+                return list(self._trials(connection))
+        except _READ_ERRORS as error:
             raise StoreError(
                 f"{self.path} is damaged: its trials cannot be read ({type(error).__name__}: {error})"
             ) from None
 
-    def _trials(self) -> list[TrialRecord]:
-        arrays: dict[int, dict[str, NDArray[np.float64]]] = {}
-        for number, name, data in self._connection.execute("SELECT trial, name, data FROM scores"):
-            arrays.setdefault(number, {})[name] = np.frombuffer(data, "<f8")
-        query = "SELECT number, seconds, attempts, failures, metadata FROM trials ORDER BY number"
-        rows = self._connection.execute(query).fetchall()
-        failures, metadata = _parsed([row[3] for row in rows]), _parsed([row[4] for row in rows])
-        return [
-            TrialRecord(number, arrays[number], failed, seconds, known, attempts)
-            for (number, seconds, attempts, _, _), failed, known in zip(rows, failures, metadata, strict=True)
-        ]
+    def _trials(self, connection: sqlite3.Connection) -> Iterator[TrialRecord]:
+        data: dict[int, list[tuple[str, bytes]]] = {}
+        for number, name, values in connection.execute("SELECT trial, name, data FROM scores ORDER BY trial, name"):
+            data.setdefault(number, []).append((name, values))
+        query = "SELECT number, audit, seconds, attempts, failures, metadata, checksum FROM trials ORDER BY number"
+        rows = connection.execute(query).fetchall()
+        if set(data) != {row[0] for row in rows}:
+            raise ValueError("trials and scores do not match")
+        failures, metadata = _parsed([row[4] for row in rows]), _parsed([row[5] for row in rows])
+        for row, failed, noted in zip(rows, failures, metadata, strict=True):
+            number, audit, seconds, attempts, failures_text, metadata_text, checksum = row
+            if audit != self._audit:
+                raise StoreError(
+                    f"{self.path} holds trials of another audit (trial {number}), perhaps replayed from a -wal file that a deleted "
+                    "store left behind; begin a new audit in another store"
+                )
+            known = (number, seconds, attempts, failures_text, metadata_text)
+            _compare(checksum, _trial_checksum(self._audit, known, data[number]), f"trial {number}")
+            arrays = {name: np.frombuffer(values, "<f8") for name, values in data[number]}
+            yield TrialRecord(number, arrays, failed, seconds, noted, attempts)
 
+    # Transactions.
 
-def _parsed(texts: list[str]) -> list[Any]:
-    """The values of many JSON texts, parsed as one list: far faster than one by one."""
-    found: list[Any] = json.loads(f"[{','.join(texts)}]")
-    if len(found) != len(texts):
-        raise ValueError(f"{len(texts)} JSON texts hold {len(found)} values")
-    return found
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Let all queries of the block see the same state, whatever another process writes meanwhile."""
+        with self._turn:
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+            finally:
+                self._connection.rollback()
+
+    @contextmanager
+    def _writing(self, failure: str) -> Iterator[sqlite3.Connection]:
+        """Write all that the block writes, or nothing.
+
+        Raises:
+            StoreError: if it cannot be written, the file was deleted or replaced, or another process opened the store.
+        """
+        if os.getpid() != self._process:
+            raise StoreError(f"{self.path}: a forked copy of the process that opened it may not write to it")
+        with self._turn:
+            if _identity(self.path) != self._identity:
+                raise StoreError(
+                    f"{self.path} was deleted or replaced while the audit ran, and trials since then cannot be kept; begin the "
+                    "audit again, and leave its store in place"
+                )
+            try:
+                with self._connection as connection:
+                    yield connection
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path}: {failure}: {error}; what was kept before is safe") from None
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether a file is a store of an audit, by its header."""
-    with Path(path).open("rb") as file:
-        header = file.read(72)
-    return header[:15] == b"SQLite format 3" and int.from_bytes(header[68:72], "big") == _APPLICATION_ID
+    """Return whether a file is a store of an audit."""
+    try:
+        connection = _connect_to_read(Path(path))
+    except (OSError, sqlite3.Error):
+        return False
+    try:
+        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
+    except sqlite3.Error:
+        return False
+    finally:
+        connection.close()
 
 
-def _exclusive(path: Path) -> Any:
-    """A lock on the file that is ours until closed or until this process dies."""
-    handle = path.open("ab")
-    _HELD.add(handle)
-    if fcntl is not None:
+def _existing(path: Path) -> Path:
+    if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it takes impossible names for what they are
+        raise StoreError(f"{path}: there is no such store")
+    return path
+
+
+def _connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
+    """Connect to an existing file, trusting nothing that it says about functions, and reading no value beyond a size."""
+    address = f"file:{quote(str(path.absolute()))}?mode={mode}{options}"
+    connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
+        connection.execute("SELECT count(*) FROM sqlite_schema")  # opens the file, which connecting does not
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Connect without ever writing to the file; where not even SQLite's side files can be made, read it as it lies there."""
+    try:
+        return _connect(path, "ro")
+    except sqlite3.OperationalError:
+        if os.access(path.parent, os.W_OK) and not _on_read_only_file_system(path):
+            raise
+    log = path.with_name(path.name + "-wal")
+    if not log.is_file() or not log.stat().st_size:
+        return _connect(path, "ro", "&immutable=1")
+    # Nobody writes there: trials that wait in the log are read from a copy.
+    with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
+        copy = Path(folder, "store.db")
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name(copy.name + "-wal"))
+        on_disk = _connect(copy, "rw")
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            handle.close()
-            raise StoreError(f"{path} is being written to by another audit; wait for it, or use another store") from None
-    return handle
+            in_memory = sqlite3.connect(":memory:", check_same_thread=False)
+            on_disk.backup(in_memory)
+        finally:
+            on_disk.close()
+    in_memory.execute("PRAGMA trusted_schema = OFF")
+    in_memory.execute("PRAGMA query_only = ON")
+    return in_memory
+
+
+def _on_read_only_file_system(path: Path) -> bool:
+    statvfs = getattr(os, "statvfs", None)
+    return statvfs is not None and bool(statvfs(path.parent).f_flag & os.ST_RDONLY)
+
+
+def _not_readable(path: Path, error: sqlite3.Error) -> StoreError:
+    """Say in one line why a file cannot be opened."""
+    if isinstance(error, sqlite3.OperationalError):
+        return StoreError(f"{path}: cannot be opened: {error}")
+    if "not a database" in str(error):
+        return StoreError(f"{path} is not a store of an audit")
+    return StoreError(f"{path} is damaged: {error}")
+
+
+def _refuse_side_files(path: Path) -> None:
+    """SQLite would replay a log that a deleted store left behind into the new one."""
+    for suffix in _SIDE_FILES:
+        leftover = path.with_name(path.name + suffix)
+        if not path.exists() and os.path.lexists(leftover):
+            raise StoreError(
+                f"{leftover} is left over from another store, and its trials would be mixed into the new audit; delete it, or "
+                f"choose another name than {path}"
+            )
+
+
+def _write_draft(draft: Path, known: Mapping[str, Any]) -> None:
+    audit = secrets.token_bytes(16)
+    connection = sqlite3.connect(draft)
+    try:
+        with connection:
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            rows = [
+                _fact_row(b"", _AUDIT_ID, audit.hex()),
+                *(_fact_row(audit, name, value) for name, value in known.items()),
+            ]
+            connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
+    finally:
+        connection.close()
 
 
 def _settle(draft: Path, path: Path) -> None:
@@ -282,3 +455,45 @@ def _settle(draft: Path, path: Path) -> None:
         if path.exists() or error.errno not in _NO_HARD_LINKS:
             raise
         draft.rename(path)  # two writers that begin within the same moment are not told apart on such file systems
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _fact_row(audit: bytes, name: str, value: Any) -> list[Any]:
+    text = json.dumps(value)
+    return [name, text, _checksum(audit, name, text)]
+
+
+def _trial_checksum(audit: bytes, known: tuple[int, float, int, str, str], arrays: Iterable[tuple[str, bytes]]) -> bytes:
+    number, seconds, attempts, failures, metadata = known
+    numbers = struct.pack("<qdq", number, seconds, attempts)
+    return _checksum(audit, numbers, failures, metadata, *(part for row in arrays for part in row))
+
+
+def _checksum(audit: bytes, *parts: str | bytes) -> bytes:
+    """Digest the parts of a row, each with its length, for one audit."""
+    digest = hashlib.blake2b(audit, digest_size=16)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.digest()
+
+
+def _compare(stored: bytes, computed: bytes, what: str = "it") -> None:
+    if stored != computed:
+        raise ValueError(f"the checksum of {what} does not match")
+
+
+def _parsed(texts: list[str]) -> list[Any]:
+    """Parse many JSON objects as one list, which is far faster than one by one."""
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")
+    if len(values) != len(texts) or not all(isinstance(value, dict) for value in values):
+        raise ValueError(f"{len(texts)} trials hold {len(values)} notes")
+    return values

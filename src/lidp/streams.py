@@ -32,6 +32,11 @@ def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.rando
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(trial, arm, purpose))))
 
 
+def draw_coins(seed: int, *, trial: int, size: int) -> NDArray[np.int64]:
+    """Return the fair coins of one trial: 1 where the canary goes in."""
+    return stream(seed, trial=trial, purpose=Purpose.COINS).integers(0, 2, size)
+
+
 _TOGETHER = 256  # trials whose words are derived at once
 _BULK = 1  # sets these apart from the streams of stream()
 

@@ -1,4 +1,4 @@
-"""``lidp resume``: go on with an audit that was interrupted."""
+"""``lidp resume``: resume an audit that was interrupted."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from lidp.cli import options
 from lidp.cli.audit import finish
 from lidp.cli.running import Running
 from lidp.cli.targets import load_target
+from lidp.cli.trust import approved_origin
 from lidp.cli.watching import Watch
 from lidp.errors import StoreError
 from lidp.result import AuditResult
-from lidp.store import Store
-from lidp.target import Target, fingerprint
+from lidp.target import Target
 
-HELP = (
-    "Go on with the audit in STORE, where it stopped, with the same settings. The target is loaded again from where it was."
-)
+HELP = """Resume the audit in STORE with the same settings.
+
+The target is loaded again from where it was: this runs code that STORE names. For a store that you did not make yourself on this
+machine, lidp shows that code and asks first; --trust answers yes beforehand.
+"""
 
 
 def command(
     store: Annotated[Path, typer.Argument(help="The file given as --store.", show_default=False)],
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the code that the store names, whoever made it.", show_default=False)
+    ] = False,
     workers: options.Workers = 1,
     time_limit: options.TimeLimit = None,
     retry: options.Retry = False,
@@ -40,20 +45,15 @@ def command(
 ) -> int:
     running = Running(workers, time_limit, retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
     chosen = running.chosen()
+    approved = approved_origin(store, trust=trust)
 
     def run(watch: Watch | None) -> AuditResult:
-        return resume(store, partial(_load, store), executor=chosen, watch=watch)
+        return resume(store, partial(_load, approved), executor=chosen, watch=watch)
 
     return finish(run, again=running.again(store), report=report, as_json=as_json, quiet=quiet)
 
 
-def _load(store: Path, origin: str, claim: Claim) -> Target:
-    """The target of a store, by its name if it has changed: an origin is for machines, with all its options in it."""
-    target = load_target(origin, claim)
-    with Store.read(store) as opened:
-        before = opened.configuration["fingerprint"]
-    if fingerprint(target) != before:
-        raise StoreError(
-            f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
-        )
-    return target
+def _load(approved: str | None, origin: str, claim: Claim) -> Target:
+    if origin != approved:
+        raise StoreError("the store was replaced by another one meanwhile; resume it again")
+    return load_target(origin, claim)

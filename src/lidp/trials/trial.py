@@ -22,7 +22,7 @@ from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import AuditFailed, InvalidScores
 from lidp.global_generators import seed_global_generators
-from lidp.streams import Purpose, stream
+from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import Scene, as_trial_score
 
@@ -162,7 +162,7 @@ def _lay_out(setup: TrialSetup, index: int) -> Layout:
     canaries = stream(setup.seed, trial=index, purpose=Purpose.CANARIES)
     if isinstance(design, CoinFlip):
         size = design.canaries
-        coins = stream(setup.seed, trial=index, purpose=Purpose.COINS).integers(0, 2, size)
+        coins = draw_coins(setup.seed, trial=index, size=size)
         tested = draw(canaries, size)
         places = np.flatnonzero(coins)
         before = np.concatenate([[0], np.cumsum(coins)[:-1]])

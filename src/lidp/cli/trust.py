@@ -1,0 +1,68 @@
+"""Ask before code runs that somebody else's store names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import typer
+
+from lidp.cli import command_options
+from lidp.cli.targets import BUILT_IN
+from lidp.errors import StoreError
+from lidp.store import Store
+from lidp.store_marks import is_own
+
+
+def approved_origin(path: Path, *, trust: bool) -> str | None:
+    """Return the origin of the target in a store, which may be loaded: nobody else's code, or the user agrees.
+
+    Raises:
+        StoreError: if the user does not agree, or cannot be asked.
+    """
+    with Store.read(path) as store:
+        origin = store.configuration.get("origin")
+        if not isinstance(origin, str):
+            return None
+        known = trust or not _runs_code(origin) or is_own(store, here=_depends_on_folder(origin))
+    if not known:
+        _ask(path, origin)
+    return origin
+
+
+def _kind(origin: str) -> str:
+    return origin.partition("?")[0]
+
+
+def _runs_code(origin: str) -> bool:
+    return _kind(origin) not in BUILT_IN
+
+
+def _depends_on_folder(origin: str) -> bool:
+    """Return whether the current folder decides what an origin means: modules and relative paths are looked for there."""
+    return _kind(origin) != command_options.NAME and not Path(origin.rpartition(":")[0]).is_absolute()
+
+
+def _ask(path: Path, origin: str) -> None:
+    lines = [
+        f"{path} was not made by you, on this machine and in this folder. Resuming it runs",
+        f"  {_describe(origin)}",
+        "with all your rights.",
+    ]
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise StoreError(f"{' '.join(line.strip() for line in lines)} If you trust it, add --trust")
+    typer.echo("\n".join(lines), err=True)
+    if not typer.confirm("Run it?", default=False, err=True):
+        raise StoreError(f"{path} was not resumed: what it names is not trusted")
+
+
+def _describe(origin: str) -> str:
+    """Say what would be run, with control characters made visible."""
+    if _kind(origin) == command_options.NAME:
+        options = parse_qs(origin.partition("?")[2])
+        command, folder = (next(iter(options.get(name, [])), "") for name in ("command", "folder"))
+        return f"the command {command!r} in the folder {folder!r}"
+    place, _, name = origin.rpartition(":")
+    shown = str(Path(place).absolute()) if place.endswith(".py") else place
+    return f"the Python code {shown!r} (its object {name!r})"
