@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Self
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask for an end."""
 
 

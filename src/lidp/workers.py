@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
-from lidp.interrupts import held_signals
+from lidp.interrupts import ENDING, held_signals
 
 _GRACE_SECONDS = 5.0
 # Looked up here: the loader's locks may be held, by a thread that is no more, in a process that was just forked.
@@ -27,7 +27,8 @@ def die_with_the_parent() -> None:
 
 def leave_interrupts_to_the_parent() -> None:
     """Ctrl-C reaches the whole group of processes; what to do about it is the parent's business."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 

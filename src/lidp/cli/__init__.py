@@ -8,6 +8,7 @@ import signal
 import sys
 
 from lidp.cli.app import run
+from lidp.interrupts import ENDING
 
 
 def main() -> None:
@@ -15,7 +16,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # ε on a terminal that cannot show it
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end keeps what is done, as Ctrl-C does
+    for number in ENDING:  # a polite end keeps what is done, as Ctrl-C does
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
+            signal.signal(number, signal.default_int_handler)
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
