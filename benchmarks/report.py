@@ -14,6 +14,7 @@ import lidp
 from lidp.audit_plan import AuditPlan
 from lidp.report.page import render_report, write_page
 from lidp.store import Store
+from lidp.streams import draw_coins
 from lidp.trials.trial import TrialRecord
 
 TRIALS, CANARIES, BLOCK = 65_536, 64, 4096
@@ -42,7 +43,7 @@ def make_store(path: Path, trials: int = TRIALS) -> None:
     rng = np.random.default_rng(0)
     with Store.create(path, plan.configuration) as store:
         for start in range(0, trials, BLOCK):
-            coins = rng.integers(0, 2, (BLOCK, CANARIES)).astype(float)
+            coins = np.array([draw_coins(0, trial=start + at, size=CANARIES) for at in range(BLOCK)], dtype=float)
             scores = coins + 2.15 * rng.standard_normal(coins.shape) + 0.3 * rng.standard_normal((BLOCK, 1))
             seconds, accuracy = 0.01 * rng.random(BLOCK), 0.8 + 0.01 * rng.random(BLOCK)
             store.keep_trials(

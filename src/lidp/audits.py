@@ -150,6 +150,12 @@ def resume(
         return _Audit(plan, opened, watch).run(executor or choose_executor(workers, time_limit, retry))
 
 
+def plan_of(store: str | Path) -> AuditPlan:
+    """Return the plan of the audit in a store; no code of the target is loaded."""
+    with Store.read(store) as opened:
+        return _plan_of(opened)
+
+
 def result_of(store: str | Path) -> AuditResult:
     """The result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded."""
     with Store.read(store) as opened:

@@ -20,6 +20,7 @@ except ImportError:  # pragma: no cover  # Windows has no flock; there SQLite's 
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX = "-lock"
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 _HELD: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
@@ -38,7 +39,7 @@ class WriterLock:
 
     def _acquire(self, store: Path) -> IO[Any]:
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
             handle = os.fdopen(descriptor, "rb+")
             try:
                 if fcntl is not None:

@@ -9,7 +9,7 @@ import typer
 
 from lidp.citations import BEHIND, bibtex
 from lidp.errors import InvalidArgument
-from lidp.stats.registry import METHODS, from_plain
+from lidp.stats.registry import METHODS
 
 HELP = """Print BibTeX of the works behind methods.
 
@@ -29,7 +29,6 @@ def _method(name: str) -> str:
         return name
     if not Path(name).is_file():
         raise InvalidArgument(f"{name!r} is neither a method ({', '.join(METHODS)}) nor a file")
-    from lidp.store import Store
+    from lidp.audits import plan_of
 
-    with Store.read(name) as opened:
-        return str(from_plain(opened.configuration["method"]).name)
+    return plan_of(name).method.name
