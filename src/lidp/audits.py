@@ -460,7 +460,7 @@ def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
         )
     if isinstance(design, CoinFlip):
         coins = draw_coins(plan.seed, trial=record.index, size=design.canaries)
-        if not np.array_equal(record.arrays["coins"], coins):
+        if record.arrays["coins"].tobytes() != coins.astype(np.float64).tobytes():
             raise StoreError(
                 f"{store.path} is damaged: the coins of trial {record.index} are not those of seed {plan.seed}"
             )

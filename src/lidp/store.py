@@ -478,12 +478,9 @@ def _trial_checksum(audit: bytes, known: tuple[int, float, int, str, str], array
 
 def _checksum(audit: bytes, *parts: str | bytes) -> bytes:
     """Digest the parts of a row, each with its length, for one audit."""
-    digest = hashlib.blake2b(audit, digest_size=16)
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.digest()
+    encoded = [part.encode() if isinstance(part, str) else part for part in parts]
+    lengths = struct.pack(f"<{len(encoded)}q", *map(len, encoded))
+    return hashlib.blake2b(b"".join((audit, lengths, *encoded)), digest_size=16).digest()
 
 
 def _compare(stored: bytes, computed: bytes, what: str = "it") -> None:
