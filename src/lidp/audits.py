@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -315,11 +316,10 @@ class _Audit:
                 if self.stopped_at is not None:
                     break
         finally:
-            with interrupts.held():
-                self.recorder.close()
-            close = getattr(results, "close", None)
-            if close is not None:
-                close()
+            with ExitStack() as stack:  # workers are dismissed even if the last trials cannot be written
+                stack.callback(getattr(results, "close", lambda: None))
+                with interrupts.held():
+                    self.recorder.close()
         with interrupts.held():
             self._flush()
 
