@@ -5,6 +5,7 @@ import secrets
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,15 +67,15 @@ class Instance:
         return [self.rng.standard_normal()]
 
 
-class Unpicklable:
+class Opaque:
     """An output that only its scores tell about."""
 
     def __init__(self, value):
         self.value_of = lambda: value
 
 
-def unpicklable(dataset, rng):
-    return Unpicklable(OWN.standard_normal())
+def opaque(dataset, rng):
+    return Opaque(OWN.standard_normal())
 
 
 def setup_of(mechanism, score=closeness):
@@ -91,7 +92,7 @@ REPLAYING = [
     (added_to_rng, closeness),
     (coarse_output, constant),
     (Instance(), closeness),
-    (unpicklable, lambda output, canary: output.value_of()),
+    (opaque, lambda output, canary: output.value_of()),
 ]
 
 
@@ -155,17 +156,35 @@ def test_a_mechanism_that_promises_is_not_probed():
     assert Program.draws_only_from_rng
 
 
-def test_digests_ignore_which_parts_are_one_object():
-    """The same numbers, once as one object and once as two."""
-    shared = []
+class Model:
+    """A model with a number that counts the models so far, as handles of hooks do."""
 
+    made = 0
+
+    def __init__(self, weights):
+        Model.made += 1
+        self.number, self.weights = Model.made, weights
+
+
+def test_counters_within_objects_are_no_randomness():
     def mechanism(dataset, rng):
-        number = 12345.678
-        shared.append(1)
-        return [number, number] if len(shared) % 2 else [float("12345.678"), float("12345.678")]
+        return Model(rng.standard_normal(3))
 
-    first, second = run_digests(setup_of(mechanism), 2)
-    assert first.same_as(second)
+    def score(output, canary):
+        return float(output.weights[0])
+
+    refuse_replays(Processes(2), setup_of(mechanism, score))
+    first, second = run_digests(setup_of(mechanism, score), 2)
+    assert first == second
+    assert first.outputs is not None
+
+
+def test_weights_within_objects_are_looked_at():
+    def mechanism(dataset, rng):
+        return Model(OWN.standard_normal(3))
+
+    with pytest.raises(InvalidArgument, match="same ones in every worker process"):
+        refuse_replays(Processes(2), setup_of(mechanism, constant))
 
 
 SCRIPT = """
@@ -222,7 +241,7 @@ except LidpError as error:
 def test_a_fixed_seed_that_starts_again_is_refused_when_resuming(name, workers, said, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, os.getcwd()])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path.cwd())])}
 
     def start(part, workers):
         words = [sys.executable, str(script), name, str(tmp_path / "a.db"), part, str(workers)]

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +204,13 @@ class Forks:
         return output
 
 
+def check_children(folder, *, at_least):
+    """Children were forked, and none of them went on to a run in which it forked a child itself."""
+    pairs = [path.name.split("-") for path in folder.iterdir() if not path.name.startswith("a.db")]
+    assert len(pairs) >= at_least
+    assert not {parent for parent, _ in pairs} & {child for _, child in pairs}
+
+
 LEAVING = ["returns", "raises", "exits"]
 
 
@@ -216,11 +224,7 @@ def test_a_forked_child_does_not_go_on_with_the_audit(design, leaving, executor,
     plain = Target(leaky, Numbers(), closeness, dataset=[0.5], name="x")
     same(result, run(plain, claim=claim, design=design, trials=5))
     assert result.failed_runs == 0
-    children = [name for name in os.listdir(tmp_path) if "-" in name and not name.startswith("a.db")]
-    assert all(os.getpid() != int(name.split("-")[1]) for name in children)
-    assert len({name.split("-")[1] for name in children}) >= 5, "no child was forked"
-    grandchildren = {name.split("-")[0] for name in children} & {name.split("-")[1] for name in children}
-    assert not grandchildren, "a child went on to the next run"
+    check_children(tmp_path, at_least=5)
 
 
 @pytest.mark.parametrize("leaving", LEAVING)
@@ -232,9 +236,7 @@ def test_a_forked_child_does_not_go_on_with_a_pair_audit(leaving, tmp_path):
         return data + rng.laplace()
 
     lidp.audit_pair(mechanism, 0, 1, claim=Claim(2.0), runs=40)
-    names = os.listdir(tmp_path)
-    assert len(names) >= 40
-    assert not {name.split("-")[0] for name in names} & {name.split("-")[1] for name in names}
+    check_children(tmp_path, at_least=40)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
@@ -252,8 +254,7 @@ def test_a_child_forked_by_a_score_or_a_preparation_does_not_go_on(leaving, exec
 
     target = Target(leaky, Numbers(), score, dataset=[0.5], prepare=prepare)
     assert run(target, trials=3, executor=executor).failed_runs == 0
-    names = os.listdir(tmp_path)
-    assert not {name.split("-")[0] for name in names} & {name.split("-")[1] for name in names}
+    check_children(tmp_path, at_least=3)
 
 
 def test_records_that_a_worker_should_not_have_sent_are_ignored():
@@ -278,14 +279,14 @@ def test_a_worker_that_writes_nonsense_to_its_pipe_costs_its_trial():
         if rng.random() < 0.3:
             for descriptor in range(3, 256):
                 try:
-                    if os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:"):
+                    if str(Path(f"/proc/self/fd/{descriptor}").readlink()).startswith("socket:"):
                         os.write(descriptor, b"\0\0\0\4nons")
                 except OSError:
                     pass
             os._exit(9)
         return leaky(dataset, rng)
 
-    if not os.path.isdir("/proc/self/fd"):
+    if not Path("/proc/self/fd").is_dir():
         pytest.skip("needs /proc")
     result = run(Target(writes, Numbers(), closeness, dataset=[0.5]), trials=12, executor=Processes(2))
     assert 0 < result.failed_runs < 12

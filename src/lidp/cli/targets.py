@@ -80,7 +80,8 @@ def find_object(text: str) -> Any:
     if not colon or not place or not name:
         built_in = f"{', '.join(BUILT_IN)}, catalogue:NAME"
         raise InvalidArgument(f"the target must be {built_in}, package.module:object or path/file.py:object, got {text!r}")
-    found: Any = _module(place)
+    with Interrupts():  # tells a real interrupt from what the module raises
+        found: Any = _module(place)
     for part in name.split("."):
         if not hasattr(found, part):
             raise InvalidArgument(f"{place} has no {name!r}")
@@ -91,7 +92,7 @@ def find_object(text: str) -> Any:
 def _module(place: str) -> Any:
     if not place.endswith(".py"):
         try:
-            with _on_the_path(Path.cwd()), Interrupts(), user_code():
+            with _on_the_path(Path.cwd()), user_code():
                 return importlib.import_module(place)
         except ModuleNotFoundError as error:
             raise InvalidArgument(
@@ -110,7 +111,7 @@ def _module(place: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        with _on_the_path(path.parent.resolve()), Interrupts(), user_code():
+        with _on_the_path(path.parent.resolve()), user_code():
             spec.loader.exec_module(module)
     except BaseException as error:
         if must_propagate(error):

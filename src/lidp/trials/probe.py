@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
-import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.target import Output
 from lidp.trials.trial import TrialRecord, TrialSetup, run_trial
 from lidp.workers import use_one_core
 
@@ -35,7 +34,7 @@ _PROBED_TRIAL = 0
 
 @dataclass(frozen=True)
 class Digests:
-    """What a trial gave: the outputs of the mechanism, None if they cannot be pickled, and all scores."""
+    """What a trial gave: the outputs of the mechanism, None if they cannot be compared, and all scores."""
 
     outputs: str | None
     scores: str
@@ -130,7 +129,7 @@ class _Recording:
         except BaseException as error:
             self.outputs.append(type(error).__qualname__)
             raise
-        self.outputs.append(_digest(getattr(output, "value", output)))
+        self.outputs.append(_digest(output.value if isinstance(output, Output) else output))
         return output
 
 
@@ -174,12 +173,44 @@ def _digest_scores(record: TrialRecord) -> str:
 
 
 def _digest(output: Any) -> str | None:
-    """Return a digest of what an output holds; None if it cannot be pickled."""
-    for fast in (True, False):  # without notes of which parts are one object, unless parts contain one another
-        buffer = io.BytesIO()
-        pickler = pickle.Pickler(buffer)
-        pickler.fast = fast
-        with contextlib.suppress(Exception):
-            pickler.dump(output)
-            return hashlib.sha256(buffer.getvalue()).hexdigest()
-    return None
+    """Return a digest of the numbers and texts that an output holds; None if it holds other things only.
+
+    Of objects that are not data, such as models, only parameters and floats count: their pickles also hold identities and
+    counters, which differ from run to run without any randomness.
+    """
+    whole = hashlib.sha256()
+    try:
+        known = _add(whole, output)
+    except Exception:  # noqa: BLE001  # whatever an object may raise when it is looked at
+        return None
+    return whole.hexdigest() if known else None
+
+
+def _add(whole: Any, part: Any) -> bool:
+    """Add what a part of an output holds to a digest; return whether it held anything that counts."""
+    whole.update(type(part).__qualname__.encode())
+    if hasattr(part, "detach") and hasattr(part, "cpu"):  # a tensor
+        part = np.asarray(part.detach().cpu().numpy())
+    if isinstance(part, (np.ndarray, np.generic)) and part.dtype != object:
+        whole.update(str((part.shape, part.dtype)).encode() + part.tobytes())
+        return True
+    if part is None or isinstance(part, (bool, int, float, complex, str, bytes)):
+        whole.update(repr(part).encode())
+        return True
+    if isinstance(part, Mapping):
+        part = [one for pair in part.items() for one in pair]
+    if isinstance(part, (list, tuple, np.ndarray)):
+        known = [_add(whole, one) for one in part]
+        return all(known)
+    if is_dataclass(part) and not isinstance(part, type):
+        known = [_add(whole, getattr(part, item.name)) for item in fields(part)]
+        return any(known)
+    if hasattr(part, "state_dict"):  # a model of PyTorch
+        return _add(whole, part.state_dict())
+    numbers = {name: value for name, value in vars(part).items() if _is_of_floats(value)}
+    return bool(numbers) and _add(whole, numbers)
+
+
+def _is_of_floats(value: Any) -> bool:
+    kind = getattr(value, "dtype", None)
+    return isinstance(value, float) or getattr(kind, "kind", "") == "f" or bool(getattr(kind, "is_floating_point", False))
