@@ -2,6 +2,7 @@
 
 import math
 import time
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from lidp import (
     FixedThreshold,
     LeaveOneOut,
     LiftedBetting,
+    Neighbours,
     ReplaceOne,
     SelfNormalised,
     Target,
@@ -27,7 +29,7 @@ from lidp.canaries.sphere import UniformSphere
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.trials.scoring import Scene
-from lidp.trials.trial import TrialRecord, TrialSetup, failed_record
+from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, lay_out, run_trials
 from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
 from tests.simulations import assert_breaks, assert_covers
 
@@ -378,3 +380,114 @@ def test_scores_that_look_at_the_place_of_others_are_no_evidence():
     claim = Claim(epsilon, 0.0, "replace-one")
     alarms = refutations(Target(local, Coins(), ByPlace()), claim, 20, design=ReplaceOne(8, 8), trials=150, method=BETTING)
     assert_covers(alarms, 20, BETA)
+
+
+class EverySecond:
+    """Laplace noise on the number of records, and more in every second call: memory that holds nothing of the data."""
+
+    def __init__(self, more):
+        self.more = more
+        self.calls = 0
+
+    def __call__(self, dataset, rng):
+        self.calls += 1
+        return len(dataset) + rng.laplace() + self.more * (self.calls % 2)
+
+
+class EverySecondOfMany(EverySecond):
+    def run_many(self, datasets, rngs):
+        return [self(dataset, rng) for dataset, rng in zip(datasets, rngs, strict=True)]
+
+
+@pytest.mark.parametrize("mechanism", [EverySecond(0.9), EverySecondOfMany(0.9), EverySecondOfMany(-0.9)])
+def test_memory_that_holds_nothing_of_the_data_raises_no_alarms(mechanism):
+    """If one arm always came first, what is added in every second call would shift it, and refute nearly every time."""
+    target = Target(mechanism, Bits(), itself)
+    options = {"design": LeaveOneOut(1, 1), "trials": 200, "method": BETTING}
+    assert_covers(refutations(target, Claim(1.0), 30, **options), 30, BETA)
+
+
+class CountingScore:
+    """A score with memory: the output, and a bonus in the first of every two blocks of calls."""
+
+    def __init__(self, block):
+        self.block, self.calls = block, 0
+
+    def __call__(self, output, canary):
+        self.calls += 1
+        return output + 3.0 * ((self.calls - 1) // self.block % 2 == 0)
+
+
+@pytest.mark.parametrize("design", [LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=["leave-one-out", "replace-one"])
+def test_a_score_with_memory_raises_no_alarms(design):
+    def noise(dataset, rng):
+        return rng.laplace()
+
+    def refuted(seed):
+        target = Target(noise, Bits(), CountingScore(2))
+        claim = Claim(0.5, 0.0, design.neighbours)
+        return lidp.audit(target, claim=claim, design=design, trials=100, method=BETTING, seed=seed).verdict
+
+    alarms = sum(refuted(seed) is Verdict.REFUTED for seed in range(30))
+    assert_covers(alarms, 30, BETA)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_either_arm_of_leave_one_out_may_run_first(workers):
+    """Half of the trials begin with either, whoever runs them, alone or many at a time."""
+    order = []
+
+    def mechanism(dataset, rng):
+        order.append(len(dataset))
+        return 0.0
+
+    setup = TrialSetup(Target(mechanism, Bits(), itself), LeaveOneOut(1, 1), 0)
+    for index in range(200):
+        run_trials(setup, [index])
+    first = order[::2]
+    assert 60 < sum(first) < 140  # of fair coins: outside with probability 1e-8
+    options = {"claim": Claim(1.0), "design": LeaveOneOut(2, 2), "trials": 30, "stop_when": "never"}
+    target = Target(NoisyCount(1.0), Bits(), itself)
+    one, other = lidp.audit(target, **options), lidp.audit(target, workers=workers, **options)
+    np.testing.assert_array_equal(one.scores.to_arrays()["inserted"], other.scores.to_arrays()["inserted"])
+
+
+LARGE = {
+    "coins": CoinFlip(20_000),
+    "pairs": CoinFlip(20_000, Neighbours.REPLACE_ONE),
+    "leave-one-out": LeaveOneOut(20_000, 1),
+    "replace-one": ReplaceOne(20_000, 20_000),
+}
+
+
+@pytest.mark.parametrize("design", LARGE.values(), ids=LARGE)
+def test_memory_grows_with_the_number_of_canaries_not_with_its_square(design):
+    class Sum:
+        def __call__(self, output, canary):
+            return output
+
+        def many(self, output, canaries):
+            return np.full(len(canaries), output)
+
+    setup = TrialSetup(Target(lambda dataset, rng: float(np.sum(dataset)), Numbers(), Sum()), design, 0)
+    run_trials(setup, [0])
+    tracemalloc.start()
+    try:
+        run_trials(setup, [0])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30e6, "the indices of all others alone take 1.6 or 3.2 GB"
+
+
+def test_others_are_what_they_were():
+    coins = lay_out(TrialSetup(Target(NoisyCount(1.0), Numbers(), itself), CoinFlip(50), 0), 4)
+    before = np.concatenate([[0], np.cumsum(coins[0])[:-1]]).astype(int)
+    others = coins[1][0].others
+    assert [list(places) for places in others] == [list(range(count)) for count in before]
+    for design, left_out in ((LeaveOneOut(5, 3), 4), (ReplaceOne(5, 3), None)):
+        arms = {arm.name: arm for arm in lay_out(TrialSetup(Target(NoisyCount(1.0), Numbers(), itself), design, 0), 0)[1]}
+        assert [sorted({0, 1, 2, 3, 4} - set(places)) for places in arms["inserted"].others] == [[0], [1], [2], [3], [4]]
+        missing = [sorted({0, 1, 2, 3, 4} - set(places)) for places in arms["held_out"].others]
+        assert len(missing) == 3
+        assert all(len(one) == 1 and left_out in (None, one[0]) for one in missing)

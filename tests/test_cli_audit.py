@@ -126,7 +126,7 @@ BAD = [
     (["audit", "gaussian", "--epsilon", "1"], 2, "delta above 0"),
     (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], 2, "at most 500"),
     (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], 2, "no such folder"),
-    (["audit", "tests.engine:BROKEN", "--epsilon", "1", "--trials", "4"], 3, "all 4 trials failed"),
+    (["audit", "tests.engine:BROKEN", "--epsilon", "1", "--trials", "4"], 2, "all 4 trials failed"),
     (["bound", "/nowhere/a.db"], 2, "there is no such file"),
     (["resume", "none.db"], 2, "no such store"),
     (["resume", "README.md"], 2, "not a store"),
@@ -173,12 +173,12 @@ def test_a_damaged_store_is_one_line(capsys, tmp_path):
         assert err.count("\n") == 1
 
 
-def test_what_cannot_run_has_an_exit_code_of_its_own(capsys, tmp_path):
+def test_a_target_that_cannot_be_loaded_exits_with_2(capsys, tmp_path):
     broken = tmp_path / "broken_target.py"
     for text in ("raise RuntimeError('not today')", "raise SystemExit('not today')"):
         broken.write_text(text)
         code, _, err = lidp(capsys, "audit", f"{broken}:x", "--epsilon", 1)
-        assert code == 3
+        assert code == 2
         assert "not today" in err
 
 

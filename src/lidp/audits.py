@@ -19,7 +19,7 @@ from lidp.designs import CoinFlip, Design
 from lidp.digits import exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument, LidpError, StoreError
 from lidp.global_generators import kept_global_generators
-from lidp.interrupts import Interrupts
+from lidp.interrupts import Interrupted, Interrupts
 from lidp.recording import WRITE_SECONDS, Recorder
 from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
@@ -29,7 +29,9 @@ from lidp.store_marks import mark_as_own
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Target, fingerprint, plain_preparation, with_canaries
 from lidp.trials.executors import Executor, choose_executor
+from lidp.trials.probe import refuse_shared_randomness
 from lidp.trials.trial import TrialRecord, TrialSetup
+from lidp.user_code import must_propagate, user_code
 from lidp.versions import versions
 from lidp.workers import use_one_core
 
@@ -282,15 +284,15 @@ class _Audit:
         if target.prepare is not None and self.preparation is None:
             try:
                 work = partial(target.prepare, target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
-                with use_one_core():  # as trials do: sums are rounded alike whoever runs them
+                with use_one_core(), user_code():  # one core as in trials: sums are rounded alike whoever runs them
                     found = executor.prepare(work) if hasattr(executor, "prepare") else work()
                 if interrupts.seen:
-                    raise KeyboardInterrupt  # it may have been taken for a failure of a pilot model
+                    raise Interrupted  # it may have been taken for a failure of a pilot model
                 prepared = plain_preparation(found)
                 arrays = {name: np.asarray(array) for name, array in prepared.arrays.items()}
-            except AuditFailed:
-                raise
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if must_propagate(error):
+                    raise
                 raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
             with interrupts.held():
                 self.preparation = (arrays, prepared.models)
@@ -301,6 +303,7 @@ class _Audit:
 
     def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts) -> None:
         _try_canaries(setup)
+        refuse_shared_randomness(executor, setup, self.records.get(0))
         self._tell()
         # Executors that hand over nothing while they wait keep the driver from writing: a timer does it then.
         self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))
@@ -308,7 +311,7 @@ class _Audit:
         try:
             for records in results:
                 if interrupts.seen:
-                    raise KeyboardInterrupt  # it came while these ran and may be why they failed: they are run again
+                    raise Interrupted  # it came while these ran and may be why they failed: they are run again
                 with interrupts.held():
                     self.recorder.add(records)
                     if time.monotonic() - self.flushed > WRITE_SECONDS:
@@ -469,22 +472,30 @@ def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
 def _try_canaries(setup: TrialSetup) -> None:
     """Draw canaries and plant as many as there may be, so that what is broken there fails the audit before its first trial."""
     try:
-        found = setup.canaries.draw(np.random.default_rng(0), 2)
-        size = len(found)
-    except (Exception, SystemExit) as error:
+        with user_code():
+            size = len(setup.canaries.draw(np.random.default_rng(0), 2))
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error
     if size != 2:
         raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
     wanted = setup.design.canaries
     try:
-        many = setup.canaries.draw(np.random.default_rng(0), wanted)
-    except (Exception, SystemExit) as error:
+        with user_code():
+            many = setup.canaries.draw(np.random.default_rng(0), wanted)
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"drawing {wanted} canaries failed: {type(error).__name__}: {error}") from error
     if len(many) != wanted:
         raise AuditFailed(
             f"canaries.draw(rng, {wanted}) gave {len(many)} canaries; it must give {wanted}, or let a trial have fewer"
         )
     try:
-        with_canaries(setup.target.dataset, many)
-    except (Exception, SystemExit) as error:
+        with user_code():
+            with_canaries(setup.target.dataset, many)
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"planting {wanted} canaries failed: {type(error).__name__}: {error}") from error

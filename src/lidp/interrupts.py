@@ -7,10 +7,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask for an end."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A real interrupt, told apart from a ``KeyboardInterrupt`` that a mechanism raises by itself."""
+
+
+def own_handler(handler: Any) -> Any:
+    """Mark a signal handler as one of this library's, which never raises a plain ``KeyboardInterrupt``."""
+    handler.is_own_handler = True
+    return handler
+
+
+def is_own_handler(handler: Any) -> bool:
+    """Return whether a signal handler is one of this library's."""
+    return bool(getattr(handler, "is_own_handler", False))
 
 
 @contextmanager
@@ -60,13 +75,15 @@ class Interrupts:
 
     def __exit__(self, *_: object) -> None:
         for number in self._replaced:
-            signal.signal(number, signal.default_int_handler)
+            if signal.getsignal(number) == self._arrive:  # the code that ran may have installed a handler of its own
+                signal.signal(number, signal.default_int_handler)
 
+    @own_handler
     def _arrive(self, _number: int, _frame: FrameType | None) -> None:
         self.seen = True
         self._waiting = self._depth > 0
         if not self._waiting:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -79,4 +96,4 @@ class Interrupts:
             waited = self._waiting and not self._depth
             self._waiting = self._waiting and not waited  # an error on the way out takes its place, and it stays seen
         if waited:
-            raise KeyboardInterrupt
+            raise Interrupted

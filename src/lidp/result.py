@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lidp.report.plots import Plots
 
 
+INDEPENDENT_RUNS = "the mechanism's randomness comes from rng, or is independent from run to run"
+"""What every bound of an audit rests on: runs that share noise are not independent."""
 RETRIED = "the mechanism draws all its randomness from rng, so that a second try is the same run"
 """What a bound rests on besides, if trials were tried again."""
 
@@ -84,6 +86,15 @@ class AuditResult:
         return self.bound.models + self.preparation_models
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the bound rests on: the assumptions of the method, and those of running the mechanism."""
+        return (*self.bound.assumptions, *self._run_assumptions())
+
+    def _run_assumptions(self) -> tuple[str, ...]:
+        """Return what the bound assumes of the runs, whatever the method."""
+        return (INDEPENDENT_RUNS, RETRIED) if self.retried_trials else (INDEPENDENT_RUNS,)
+
+    @property
     def unfinished(self) -> bool:
         """Whether trials that were planned may still come: the verdict is one so far."""
         return self.verdict is not Verdict.REFUTED and self.bound.trials < self.planned_trials
@@ -119,6 +130,7 @@ class AuditResult:
             "verdict": str(self.verdict),
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
             "bound": self.bound.to_dict(),
+            "assumptions": list(self.assumptions),
             "target": self.target,
             "design": {"kind": type(self.design).__name__, **_plain(asdict(self.design))},
             "method": to_plain(self.method),
@@ -204,8 +216,7 @@ class AuditResult:
             lines.append(
                 f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"
             )
-        if self.retried_trials:
-            lines.append(f"  assumes    {RETRIED}")
+        lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
         if self.unscored_canaries:
             lines.append(f"  trouble    {self.unscored_canaries:,} canaries could not be scored and got a constant")
         if self.provisional:

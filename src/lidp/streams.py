@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     PREPARATION = 5
     LEFT_OUT = 6
     GLOBAL = 7
+    ARM_ORDER = 8
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
-from lidp.interrupts import ENDING, held_signals
+from lidp.interrupts import ENDING, held_signals, own_handler
 
 _GRACE_SECONDS = 5.0
 # Looked up here: the loader's locks may be held, by a thread that is no more, in a process that was just forked.
@@ -38,11 +38,12 @@ class Dismissed(BaseException):
 
 def go_when_dismissed() -> None:
     """Let SIGTERM raise :class:`Dismissed`, so that temporary files and programs do not outlive this process."""
+    signal.signal(signal.SIGTERM, _go)
 
-    def go(_number: int, _frame: FrameType | None) -> None:
-        raise Dismissed
 
-    signal.signal(signal.SIGTERM, go)
+@own_handler
+def _go(_number: int, _frame: FrameType | None) -> None:
+    raise Dismissed
 
 
 def dismiss(processes: Sequence[Any]) -> None:

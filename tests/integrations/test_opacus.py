@@ -253,6 +253,32 @@ def test_a_script_that_seeds_itself_ends_the_audit():
             audit_opacus(script, some_records(), claim=Claim(2.0, 1e-5), trials=2, design=CoinFlip(2), pilots=1)
 
 
+MODULE_LEVEL = torch.Generator().manual_seed(7)
+
+
+class ModuleLevelGenerator(Script):
+    """Noise from a generator that lives as long as the process: copies of it in several workers draw the same noise."""
+
+    def __call__(self, records, planting):
+        attach = planting.attach
+
+        def attach_with_generator(engine, optimizer, loader):
+            optimizer.generator = MODULE_LEVEL  # what make_private(noise_generator=...) does
+            attach(engine, optimizer, loader)
+
+        planting.attach = attach_with_generator
+        return super().__call__(records, planting)
+
+
+@pytest.mark.parametrize("canaries", [None, outliers()], ids=["gradients", "records"])
+def test_a_noise_generator_that_several_workers_would_copy_is_refused(canaries):
+    options = {"delta": 1e-5, "trials": 4, "design": CoinFlip(2), "pilots": 1, "canaries": canaries}
+    with pytest.raises(InvalidArgument, match="same ones in every worker process"):
+        audit_opacus(ModuleLevelGenerator(epochs=1), some_records(), workers=2, **options)
+    assert audit_opacus(ModuleLevelGenerator(epochs=1), some_records(), **options).bound.trials == 4
+    assert audit_opacus(Script(epochs=1), some_records(), workers=2, **options).bound.trials == 4
+
+
 def test_a_script_that_trains_on_another_loader_ends_the_audit():
     class Astray(Script):
         def batches(self, loader):

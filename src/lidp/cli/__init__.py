@@ -2,29 +2,88 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
+from typing import Any, NoReturn
 
-from lidp.cli.app import run
 from lidp.interrupts import ENDING
+
+_BAD_INPUT = 2
+
+_leave = os._exit
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Run the command and end the process: with 0, 1 (a claim was refuted, and nothing else), 2 or 130."""
+    ending = _Ending()
+    os._exit = ending.leave  # what user code calls from now on
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # ε on a terminal that cannot show it
     for number in ENDING:  # a polite end keeps what is done, as Ctrl-C does
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)
-    code = run(sys.argv[1:])
+    ending.finish(_flush(_run(sys.argv[1:])))
+
+
+class _Ending:
+    """The end of the process, with the exit code of the command whatever user code does.
+
+    A target that calls ``os._exit`` in this process has not decided the claim, whatever code it gives; nor has an exit
+    handler of its. In other processes, such as workers, ``os._exit`` does what it always does.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._code: int | None = None
+
+    def leave(self, status: int) -> NoReturn:
+        """End the process in place of ``os._exit``."""
+        if os.getpid() != self._process:
+            _leave(status)
+        if self._code is None:
+            _say(f"the target ended the process by os._exit({status}); with --workers 2 that is a failed run")
+        _leave(_BAD_INPUT if self._code is None else self._code)
+
+    def finish(self, code: int) -> NoReturn:
+        """End the process with the code of the command."""
+        self._code = code
+        sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with some arguments and return its exit code."""
+    from lidp.cli.app import run as run_app
+
+    return run_app(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:  # noqa: BLE001  # an installation that cannot be imported, for one
+        _say(f"this should not have happened: {type(error).__name__}: {error}")
+        return _BAD_INPUT
+
+
+def _flush(code: int) -> int:
+    """Write what was printed, and return the exit code: 2 if that cannot be done."""
     try:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to be written there
-        code = 0 if isinstance(error, BrokenPipeError) else 2
-        if code:
-            sys.stderr.write(f"lidp: cannot write the result: {error.strerror}\n")
-    sys.exit(code)
+        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough
+            _say(f"cannot write the result: {error.strerror}")
+            return _BAD_INPUT
+    return code
+
+
+def _say(message: Any) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"lidp: {message}\n")
+        sys.stderr.flush()

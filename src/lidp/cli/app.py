@@ -1,18 +1,19 @@
 """The application: its subcommands, and how errors leave it.
 
-Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted, 2 bad usage or input, 3 the audit could not run,
-130 interrupted.
+Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted and nothing else, 2 bad usage, bad input or an audit that
+could not run, 130 interrupted. There are no others.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated
 
 import typer
 
 import lidp
 from lidp.cli import audit, bound, catalogue, cite, compare, plan, report, reproduce, resume, simulate, witness
-from lidp.errors import AuditFailed, LidpError
+from lidp.errors import LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
 _ClickException: type[BaseException] = typer.BadParameter.__mro__[2]
@@ -45,12 +46,10 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command; every error of the user's is one line on stderr and exit code 2."""
+    """Run the command and return its exit code; every error is one line on stderr and exit code 2."""
     command = typer.main.get_command(app)
     try:
         code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
-    except AuditFailed as error:
-        return _complain(str(error), 3)
     except LidpError as error:
         return _complain(str(error), 2)
     except _ClickException as error:
@@ -64,8 +63,8 @@ def run(arguments: list[str]) -> int:
         return _complain("this is more than the machine can hold; use fewer trials, canaries, dimensions or thresholds", 2)
     except OSError as error:
         return _complain(f"{error.strerror or error}", 2)
-    except Exception as error:  # noqa: BLE001  # exit code 1 means "refuted", so nothing else may end with it
-        return _complain(f"this should not have happened: {type(error).__name__}: {error}", 3)
+    except BaseException as error:  # noqa: BLE001  # exit code 1 means "refuted", so nothing else may end with it
+        return _complain(f"this should not have happened: {type(error).__name__}: {error}", 2)
     return code if isinstance(code, int) else 0
 
 
@@ -81,5 +80,6 @@ def _with_value(message: str, error: BaseException, arguments: list[str]) -> str
 
 
 def _complain(message: str, code: int) -> int:
-    typer.echo(f"lidp: {' '.join(message.split())}", err=True)
+    with contextlib.suppress(OSError, ValueError):  # a standard error that is closed does not change the code
+        typer.echo(f"lidp: {' '.join(message.split())}", err=True)
     return code

@@ -39,7 +39,7 @@ added) and writes a loss for each of its canary_x and canary_y to {{out}}. A run
 like any other; what it printed is kept in STORE.logs.
 
 With --store the audit can be interrupted and resumed. The exit code is 0 if the claim is not refuted, 1 if it is, 2 for bad
-usage, 3 if the audit could not run, 130 if it was interrupted.
+usage, bad input or an audit that could not run, 130 if it was interrupted.
 """
 
 

@@ -15,10 +15,12 @@ from lidp.claim import Claim
 from lidp.cli import command_options
 from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.interrupts import Interrupts
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.pair_target import PairTarget
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.target import Target
+from lidp.user_code import must_propagate, user_code
 
 _DIMENSION = 1000
 
@@ -78,7 +80,8 @@ def find_object(text: str) -> Any:
     if not colon or not place or not name:
         built_in = f"{', '.join(BUILT_IN)}, catalogue:NAME"
         raise InvalidArgument(f"the target must be {built_in}, package.module:object or path/file.py:object, got {text!r}")
-    found: Any = _module(place)
+    with Interrupts():  # tells a real interrupt from what the module raises
+        found: Any = _module(place)
     for part in name.split("."):
         if not hasattr(found, part):
             raise InvalidArgument(f"{place} has no {name!r}")
@@ -89,13 +92,15 @@ def find_object(text: str) -> Any:
 def _module(place: str) -> Any:
     if not place.endswith(".py"):
         try:
-            with _on_the_path(Path.cwd()):
+            with _on_the_path(Path.cwd()), user_code():
                 return importlib.import_module(place)
         except ModuleNotFoundError as error:
             raise InvalidArgument(
                 f"there is no module {place!r} ({error}); a file is named by its path, ending in .py"
             ) from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if must_propagate(error):
+                raise
             raise AuditFailed(f"importing {place} failed: {type(error).__name__}: {error}") from error
     path = Path(place)
     if not path.is_file():
@@ -106,9 +111,11 @@ def _module(place: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        with _on_the_path(path.parent.resolve()):
+        with _on_the_path(path.parent.resolve()), user_code():
             spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"running {path} failed: {type(error).__name__}: {error}") from error
     return module
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,8 @@ class Program:
     """where it runs; where lidp does, if left out"""
     files: tuple[str, ...] = field(default=(), init=False, repr=False)
     """digests of the files that the command names: a program that was changed is another one"""
+    draws_only_from_rng: ClassVar[bool] = True
+    """it shares no memory with workers: what it draws besides ``{seed}`` is no copy of theirs"""
 
     def __post_init__(self) -> None:
         words = self._words()

@@ -16,6 +16,7 @@ from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import seed_global_generators
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
+from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Any, Any], float]
@@ -86,20 +87,22 @@ class PoolPilots:
 
     def __call__(self, records: PooledRecords, rng: np.random.Generator) -> Prepared:
         numbers = range(count(records.pool))
-        found, trouble = [], None
+        found: list[NDArray[Any]] = []
+        trouble: BaseException | None = None
         for own in rng.spawn(self.models):
             seed_global_generators(own)
             try:
-                output = self.mechanism(records.with_canaries(np.empty(0, np.int64)), own)
-                losses = np.array([self.loss_of(output, number) for number in numbers])
+                with user_code():
+                    output = self.mechanism(records.with_canaries(np.empty(0, np.int64)), own)
+                    losses = np.array([self.loss_of(output, number) for number in numbers])
                 if not np.isfinite(losses).all():
                     raise InvalidArgument(
                         f"the loss on record {int(np.argmin(np.isfinite(losses)))} of the pool is not finite"
                     )
                 found.append(losses)
-            except AuditFailed:
-                raise
-            except Exception as error:  # noqa: BLE001  # whatever a trainer may raise; one bad run must not end the audit
+            except BaseException as error:  # whatever a trainer may raise; one bad run must not end the audit
+                if must_propagate(error):
+                    raise
                 trouble = trouble or error
         if not found:
             raise AuditFailed(f"all {self.models} pilot runs failed, the first with: {trouble}") from trouble

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +149,7 @@ class GaussianSum:
 
     sigma: float
     dimension: int
+    draws_only_from_rng: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.positive(sigma=self.sigma)

@@ -16,10 +16,11 @@ from lidp.designs import CoinFlip
 from lidp.digits import at_least, exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import kept_global_generators
+from lidp.interrupts import Interrupted, Interrupts
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.classifier import Classifier, OnlineClassifier
-from lidp.pairs.running import FIRST_BLOCK, PairRunner, block_sizes, never_varies
+from lidp.pairs.running import FIRST_BLOCK, Block, PairRunner, block_sizes, never_varies
 from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
@@ -69,6 +70,7 @@ class PairResult(AuditResult):
         ]
         if self.failed_runs:
             lines.append(f"  trouble    {self.failed_runs:,} runs raised (kept, not bet on)")
+        lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
         if self.verdict is Verdict.UNDECIDED:
             lines.append("  note       no mechanism could have been refuted with so few runs")
         return "\n".join([*lines, f"  seed       {self.seed}, {self.seconds:.1f} s"])
@@ -124,7 +126,7 @@ def audit_pair(
     failure_probability = checks.probability(failure_probability=failure_probability)
     runs, seed = checks.count(runs=runs), check_seed(seed)
     start = time.monotonic()
-    with kept_global_generators():
+    with Interrupts() as interrupts, kept_global_generators():
         searched = 0
         if pairs is not None:
             from lidp.pairs.search import choose_pair
@@ -142,7 +144,7 @@ def audit_pair(
 
         try:
             for number, size in enumerate(block_sizes(runs - searched)):
-                ledger.wager_on(runner, number, size)
+                ledger.wager_on(runner, number, size, interrupts)
                 if watch is not None:
                     seconds = time.monotonic() - start
                     watch(PairProgress(ledger.runs, runs - searched, ledger.wager.epsilon, claim.epsilon, seconds))
@@ -203,9 +205,15 @@ class _Ledger:
         self._blocks: list[Scores] = []
         self._kinds: set[Hashable] = set()
 
-    def wager_on(self, runner: PairRunner, number: int, size: int) -> None:
-        """Run a block, predict, wager."""
+    def wager_on(self, runner: PairRunner, number: int, size: int, interrupts: Interrupts) -> None:
+        """Run a block, predict, wager. A block in which an interrupt came is not wagered on: it may be why runs failed."""
         block = runner.run(number, size)
+        if interrupts.seen:
+            raise Interrupted
+        with interrupts.held():
+            self._wager_on(block, size)
+
+    def _wager_on(self, block: Block, size: int) -> None:
         self._first_failure = self._first_failure or block.first_failure
         if len(self._kinds) < 2:
             self._kinds |= set(block.outputs.wholes)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import AuditFailed
+from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +88,11 @@ def columns_of(
 
 def _own_features(features: Callable[[Any], Any], output: Any) -> dict[str, float]:
     try:
-        return {f"feature {k}": float(value) for k, value in enumerate(np.ravel(features(output)))}
-    except Exception as error:
+        with user_code():
+            return {f"feature {k}": float(value) for k, value in enumerate(np.ravel(features(output)))}
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"features({short(output)}) failed: {type(error).__name__}: {error}") from error
 
 

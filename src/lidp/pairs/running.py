@@ -19,6 +19,7 @@ from lidp.global_generators import seed_global_generators
 from lidp.pair_target import PairTarget
 from lidp.pairs.features import Columns, columns_of, short
 from lidp.streams import Purpose, stream
+from lidp.user_code import must_propagate, user_code
 
 Bools = NDArray[np.bool_]
 
@@ -138,8 +139,11 @@ class PairRunner:
         # A generator of its own for each run: one that seeds something else from it, without drawing, would repeat its noise.
         (own,) = rng.spawn(1)
         try:
-            output = self.target.mechanism(self.target.d1 if arm else self.target.d0, own)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises: a run that nobody bets on
+            with user_code():
+                output = self.target.mechanism(self.target.d1 if arm else self.target.d0, own)
+        except BaseException as error:  # whatever it raises: a run that nobody bets on
+            if must_propagate(error):
+                raise
             failures[place] = f"{type(error).__name__}: {error}"
         else:
             # A mechanism may write its next output into the same array.
@@ -151,9 +155,12 @@ class PairRunner:
             return []
         seed_global_generators(rng)
         try:
-            found = self.many(self.target.d1 if arm else self.target.d0, size, rng)
-            got = len(found)
-        except (Exception, SystemExit) as error:
+            with user_code():
+                found = self.many(self.target.d1 if arm else self.target.d0, size, rng)
+                got = len(found)
+        except BaseException as error:
+            if must_propagate(error):
+                raise
             raise AuditFailed(f"{self.target.name}.many raised {type(error).__name__}: {error}") from error
         if got != size:
             raise AuditFailed(f"{self.target.name}.many returned {got:,} outputs, {size:,} runs were asked for")

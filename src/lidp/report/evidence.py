@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from lidp.pairs.audits import PairResult
 from lidp.report.wording import counted, stopping, unit
-from lidp.result import RETRIED, AuditResult
+from lidp.result import AuditResult
 
 
 class Standing(StrEnum):
@@ -28,13 +28,11 @@ class Statement:
 
 def statements_of(result: AuditResult) -> tuple[Statement, ...]:
     """All that a reader should know before believing the verdict."""
-    assumed = [f"{_capital(text)}." for text in result.bound.assumptions]
+    assumed = [f"{_capital(text)}." for text in result.assumptions]
     if isinstance(result, PairResult):
         assumed.append(f"The two data sets are {result.claim.neighbours} neighbours.")
         assumed.append("Runs are independent of one another, but for what outputs already told.")
-    if result.retried_trials:
-        assumed.append(f"{_capital(RETRIED)}.")
-    assumed.append("The mechanism that was run is the one that the claim is about, and its randomness is its own.")
+    assumed.append("The mechanism that was run is the one that the claim is about.")
     return (
         *(Statement(Standing.ASSUMED, text) for text in assumed),
         *(Statement(Standing.CHECKED, text) for text in _checked(result)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class DPSGD:
     random_start: bool = False
     start_seed: int = 0
     test: tuple[Singles, NDArray[np.int64]] | None = field(default=None, repr=False, compare=False)
+    draws_only_from_rng: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.share(rate=self.rate)

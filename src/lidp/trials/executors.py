@@ -12,14 +12,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument, LidpError
 from lidp.interrupts import held_signals
 from lidp.target import plain_preparation
+from lidp.trials.probe import refuse_replays
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
+from lidp.user_code import user_code
 from lidp.workers import (
     Dismissed,
     die_with_the_parent,
@@ -32,17 +35,27 @@ from lidp.workers import (
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long
 _RUN_MANY = 64
-_LOOK_SECONDS = 1.0  # how often it is looked whether workers are alive
+_LOOK_SECONDS = 0.2  # how often it is looked whether workers are alive, and control returned to the caller
 
 
 Work = Callable[[], Any]
 
 
 class Executor(Protocol):
-    """Runs trials and yields their records, in any order. Closing the iterator stops what is running."""
+    """Runs trials and yields their records, in any order. Closing the iterator stops what is running.
+
+    An executor that runs trials in other processes may also have ``run_work(work, time_limit=None)``, which returns the result of
+    ``work()``, called in a fresh process of the kind that trials run in, and raises :class:`~lidp.errors.AuditFailed` if that
+    process dies or passes the limit; and ``several``, whether trials run in more than one process. With both, mechanisms
+    are probed for randomness that is the same in every process: see :mod:`lidp.trials.probe`.
+    """
 
     def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
-        """Run the trials of these numbers."""
+        """Run the trials of these numbers.
+
+        An executor that sets ``yields_while_waiting`` yields an empty list about every 0.2 seconds while it waits for trials to
+        finish, so that the caller can save and report what is finished. For one that does not, a thread of the caller's does it.
+        """
         ...
 
 
@@ -73,34 +86,51 @@ class Processes:
     time_limit: float | None = None
     retry: bool = False
 
+    yields_while_waiting: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         checks.count(workers=self.workers)
         if self.time_limit is not None:
             checks.positive(time_limit=self.time_limit)
 
+    @property
+    def several(self) -> bool:
+        """Whether trials run in more than one process."""
+        return self.workers > 1
+
     def prepare(self, work: Work) -> Any:
-        """The result of some work, done in a process of its own: this one must stay such that workers can be forked from it.
+        """Return the result of a preparation step, done in a process of its own: workers must be forked from this one.
 
         Some libraries (JAX, PyTorch with a graphics card) do not work in a process whose parent has used them already.
+        """
+        return self.run_work(partial(_prepared, work), name="the preparation")
+
+    def run_work(self, work: Work, time_limit: float | None = None, *, name: str = "the probe") -> Any:
+        """Return the result of some work, done in a fresh process.
+
+        Raises:
+            AuditFailed: if the process dies, or passes the time limit (in seconds).
         """
         if "fork" not in multiprocessing.get_all_start_methods():
             return work()
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         process = context.Process(target=_work_once, args=(work, theirs, ours))
+        end = math.inf if time_limit is None else time.monotonic() + time_limit
         try:
             with held_signals():
                 process.start()
                 theirs.close()
             # A process that it has forked may hold its end of the pipe, which then never closes.
             while not ours.poll(_LOOK_SECONDS) and process.exitcode is None:
-                pass
+                if time.monotonic() > end:
+                    raise AuditFailed(f"the process of {name} passed the time limit of {time_limit:g} s")
             if not ours.poll():
                 raise EOFError
             found, error = ours.recv()
         except (EOFError, OSError):
             process.join()
-            raise AuditFailed(f"the process of the preparation died ({_told(process.exitcode)})") from None
+            raise AuditFailed(f"the process of {name} died ({_told(process.exitcode)})") from None
         finally:
             if process.pid is not None:
                 dismiss([process])
@@ -142,6 +172,7 @@ class _Pool:
         self.context = multiprocessing.get_context("fork" if "fork" in methods else None)
         self.workers: list[_Worker] = []
         self.pace: float | None = None
+        self.probed = options.several  # before the first trial, by the audit
 
     def results(self) -> Iterator[list[TrialRecord]]:
         with held_signals():  # a worker that was started and is not in the list would never be dismissed
@@ -149,6 +180,7 @@ class _Pool:
                 self.workers.append(self._start())
         for worker in self.workers:
             self._give(worker)
+        yielded = time.monotonic()
         while any(worker.pending for worker in self.workers):
             busy = {worker.pipe: worker for worker in self.workers if worker.pending}
             ready = wait(list(busy), timeout=self._patience())
@@ -161,8 +193,9 @@ class _Pool:
                 if worker in self.workers and not worker.pipe.poll():
                     found.extend(self._bury(worker))
             found.extend(self._overdue())
-            if found:
+            if found or time.monotonic() - yielded >= _LOOK_SECONDS:
                 yield found
+                yielded = time.monotonic()
 
     def close(self) -> None:
         dismiss([worker.process for worker in self.workers])
@@ -205,9 +238,15 @@ class _Pool:
             said: list[TrialRecord] | str = worker.pipe.recv()
         except (EOFError, OSError):
             return self._bury(worker)
+        except Exception:  # noqa: BLE001  # another process has written to the pipe: nothing that follows can be read
+            dismiss([worker.process])
+            return self._bury(worker)
         if isinstance(said, str):
             raise AuditFailed(said)
-        records = said
+        # Only trials that the worker was given and has not returned: a process that it forked may have sent others.
+        records = [record for record in said if record.index in worker.pending]
+        if not records:
+            return []
         now = time.monotonic()
         self.pace = (now - worker.since) / len(records)
         worker.since = now
@@ -262,6 +301,9 @@ class _Pool:
 
     def _replace(self, worker: _Worker) -> None:
         worker.pipe.close()
+        if not self.probed:  # a single worker is a second process only now
+            self.probed = True
+            refuse_replays(self.options, self.setup)
         with held_signals():
             fresh = self._start()
             self.workers[self.workers.index(worker)] = fresh
@@ -302,6 +344,11 @@ def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Co
         _leave()
 
 
+def _prepared(work: Work) -> Any:
+    """Return what a preparation step found, as arrays that can be sent."""
+    return plain_preparation(work())
+
+
 def _work_once(work: Work, pipe: Connection, other: Connection) -> None:
     """Do some work and send what comes of it."""
     try:
@@ -311,8 +358,12 @@ def _work_once(work: Work, pipe: Connection, other: Connection) -> None:
         go_when_dismissed()
         use_one_core()
         try:
-            pipe.send((plain_preparation(work()), None))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # is raised again in the parent
+            with user_code():
+                result = work()
+            pipe.send((result, None))
+        except BaseException as error:  # is raised again in the parent
+            if isinstance(error, Dismissed):
+                raise
             told = (
                 AuditFailed(str(error))
                 if isinstance(error, LidpError)

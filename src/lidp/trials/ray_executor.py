@@ -6,20 +6,22 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.ray_cluster import Cluster, connected
-from lidp.trials.ray_task import packed, work
+from lidp.trials.ray_task import packed, pickled, work, work_once
 from lidp.trials.trial import TrialRecord, TrialSetup, failed_record
 
 _BATCH = 1024  # trials in a task, at most
 _TASK_SECONDS = 0.5  # ... or about as many as take this long: losing a task loses no more
 _AHEAD = 2  # tasks handed out per slot, so that none waits for the driver
 _LOOK_SECONDS = 2.0  # how often the nodes are counted
+_YIELD_SECONDS = 0.2  # how often control is returned to the caller while nothing is finished
 _PATIENCE_SECONDS = 300.0  # how long a cluster may be without a node that can run a trial
 _MOST_LOSSES = 20  # nodes that may be lost under one trial
 _ASIDE_SECONDS = 5.0  # how long after the death of a process its node is asked for
@@ -48,6 +50,8 @@ class Ray:
     time_limit: float | None = None
     retry: bool = False
 
+    yields_while_waiting: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         checks.positive(cpus_per_trial=self.cpus_per_trial)
         checks.non_negative(gpus_per_trial=self.gpus_per_trial)
@@ -60,6 +64,37 @@ class Ray:
             raise InvalidArgument(
                 f"address must be auto or host:port, got {self.address!r}; run lidp on a node of the cluster, not as its client"
             )
+
+    @property
+    def several(self) -> bool:
+        """Whether trials run in more than one process."""
+        return True
+
+    def session(self) -> AbstractContextManager[Any]:
+        """Stay connected for several calls of :meth:`run_work` and :meth:`run`."""
+        return connected(self.address)
+
+    def run_work(self, work: Callable[[], Any], time_limit: float | None = None) -> Any:
+        """Return the result of some work, done as a task in a process that runs nothing else.
+
+        Raises:
+            AuditFailed: if the work fails, its process dies, or it passes the time limit (in seconds).
+        """
+        with connected(self.address) as ray:
+            Cluster(ray, self.cpus_per_trial, self.gpus_per_trial).require_slots()
+            # A process ends after max_calls: what one piece of work leaves behind does not reach the next.
+            options = {"num_cpus": self.cpus_per_trial, "num_gpus": self.gpus_per_trial, "max_retries": 0, "max_calls": 1}
+            task = ray.remote(**options)(work_once).remote(ray.put(pickled(ray, work)))
+            try:
+                found, error = ray.get(task, timeout=time_limit)
+            except ray.exceptions.RayError as failure:
+                raise AuditFailed(f"work on the cluster failed: {type(failure).__name__}: {failure}") from None
+            finally:
+                with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
+                    ray.cancel(task, force=True)
+        if error is not None:
+            raise AuditFailed(error)
+        return found
 
     def run(self, setup: TrialSetup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
         with connected(self.address) as ray:
@@ -117,6 +152,7 @@ class _Flight:
         )
 
     def results(self) -> Iterator[list[TrialRecord]]:
+        yielded = time.monotonic()
         while self.queue or self.tasks or self.aside:
             self._look()
             while self.queue and len(self.tasks) < _AHEAD * max(1, self.slots):
@@ -129,8 +165,9 @@ class _Flight:
                 self.heard, self.silence = time.monotonic(), _SILENT_SECONDS
             elif time.monotonic() - self.heard > self.silence:
                 self._hand_out_anew()
-            if found:
+            if found or time.monotonic() - yielded >= _YIELD_SECONDS:
                 yield found
+                yielded = time.monotonic()
 
     def _ready(self) -> list[Any]:
         """Tasks that have something to say, waited for as long as nothing else is to be done."""
@@ -279,7 +316,7 @@ class _Flight:
         ends = [task.died + _ASIDE_SECONDS for task in self.aside]
         if self.options.time_limit is not None:
             ends += [task.since + self.options.time_limit for task in self.tasks.values() if task.since is not None]
-        return min([_LOOK_SECONDS, *(max(0.0, end - time.monotonic()) + 0.01 for end in ends)])
+        return min([_YIELD_SECONDS, *(max(0.0, end - time.monotonic()) + 0.01 for end in ends)])
 
     def _cancel(self, stream: Any) -> None:
         # It may have ended by itself, or the cluster may be gone.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import sysconfig
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +21,8 @@ import numpy as np
 
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.trial import TrialRecord, TrialSetup, run_trials
-from lidp.workers import use_one_core
+from lidp.user_code import user_code
+from lidp.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
 
 _RUN_MANY = 64
 
@@ -39,13 +42,8 @@ def packed(ray: Any, setup: TrialSetup) -> Parcel:
     Raises:
         InvalidArgument: if it cannot be pickled.
     """
-    with _by_value(ray.cloudpickle):
-        try:
-            # As bytes: arrays that Ray unpacks itself are read-only, and a mechanism may count on theirs not being so.
-            content = ray.cloudpickle.dumps(setup)
-        except Exception as error:  # noqa: BLE001  # whatever a part of it raises when pickled
-            raise InvalidArgument(f"the target cannot be sent to other machines ({error}); use local workers") from None
-    return Parcel(uuid.uuid4().hex, ray.put(content), _versions())
+    # As bytes: arrays that Ray unpacks itself are read-only, and a mechanism may count on theirs not being so.
+    return Parcel(uuid.uuid4().hex, ray.put(pickled(ray, setup)), _versions())
 
 
 def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
@@ -58,13 +56,58 @@ def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | tup
     step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
     found: list[TrialRecord] = []
     try:
-        for start in range(0, len(indices), step):
-            found.extend(run_trials(setup, indices[start : start + step]))
+        with _signals_of_a_worker():
+            for start in range(0, len(indices), step):
+                found.extend(run_trials(setup, indices[start : start + step]))
     except Exception:
         raise
-    except BaseException:  # noqa: BLE001  # as in worker processes: the mechanism has ended its process
+    except BaseException:  # noqa: BLE001  # no outcome of the mechanism: the process was told to end
         os._exit(1)
     yield found
+
+
+def work_once(content: bytes) -> tuple[Any, str | None]:
+    """Do some pickled work and return what comes of it, or why it failed. For a process that does nothing else."""
+    use_one_core()
+    ray = importlib.import_module("ray")
+    try:
+        with _signals_of_a_worker(), user_code():
+            return ray.cloudpickle.loads(content)(), None
+    except Exception as error:  # noqa: BLE001  # told to the driver
+        return None, f"{type(error).__name__}: {error}"
+    except BaseException:  # noqa: BLE001  # the process was told to end
+        os._exit(1)
+
+
+def pickled(ray: Any, content: Any) -> bytes:
+    """Pickle something for other nodes. Modules that only this process can find travel with it.
+
+    Raises:
+        InvalidArgument: if it cannot be pickled.
+    """
+    with _by_value(ray.cloudpickle):
+        try:
+            found: bytes = ray.cloudpickle.dumps(content)
+        except Exception as error:  # noqa: BLE001  # whatever a part of it raises when pickled
+            raise InvalidArgument(f"the target cannot be sent to other machines ({error}); use local workers") from None
+    return found
+
+
+@contextmanager
+def _signals_of_a_worker() -> Iterator[None]:
+    """Have signals raise nothing that a mechanism may raise by itself, as in worker processes of this machine."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    leave_interrupts_to_the_parent()
+    go_when_dismissed()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with contextlib.suppress(TypeError):  # a handler that was not set from Python cannot be set from Python
+                signal.signal(number, handler)
 
 
 _kept: dict[str, TrialSetup] = {}

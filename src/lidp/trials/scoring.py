@@ -16,6 +16,7 @@ Any function of the output and the canary is a valid score. A score may also use
 
 from __future__ import annotations
 
+import operator
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,22 +27,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import AuditFailed, InvalidArgument
+from lidp.errors import InvalidArgument
+from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FirstOthers(Sequence[Ints]):
+    """For each tested canary the first ``counts[k]`` inserted canaries; indices are made when they are asked for."""
+
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, k: Any) -> Any:
+        return np.arange(self.counts[operator.index(k)])
+
+
+@dataclass(frozen=True)
+class AllButOne(Sequence[Ints]):
+    """For each tested canary all of ``size`` inserted canaries but number ``left_out[k]``; made when they are asked for."""
+
+    size: int
+    left_out: Ints
+
+    def __len__(self) -> int:
+        return len(self.left_out)
+
+    def __getitem__(self, k: Any) -> Any:
+        return np.delete(np.arange(self.size), self.left_out[operator.index(k)])
 
 
 @dataclass(frozen=True)
 class Scene:
     """All of an arm that a score may look at.
 
-    ``others[k]`` are the indices into ``inserted`` of the canaries that may be subtracted for the tested canary k.
+    ``others[k]`` are the indices into ``inserted`` of the canaries that may be subtracted for the tested canary k. They are made
+    when they are asked for: all of them together take memory that grows with the square of the number of canaries.
     """
 
     output: Any
     tested: Any
     inserted: Any
-    others: Sequence[NDArray[np.int64]]
+    others: Sequence[Ints]
     auxiliary: Any
     together: bool = True
     """whether canaries may be scored together; see :func:`raw_scores`"""
@@ -81,13 +112,14 @@ def raw_scores(score: RawScore, scene: Scene, canaries: Any, *prepared: Any) -> 
     many = getattr(score, "many", None)
     if many is not None and scene.together:
         try:
-            found = np.asarray(many(scene.output, canaries, *prepared), dtype=np.float64)
+            with user_code():
+                found = np.asarray(many(scene.output, canaries, *prepared), dtype=np.float64)
             if found.shape == (len(canaries),):
                 return found
             scene.trouble.append(f"score.many gave shape {found.shape} for {len(canaries)} canaries")
-        except AuditFailed:
-            raise
-        except (Exception, SystemExit):  # noqa: BLE001  # which canary did it is found out below
+        except BaseException as error:  # which canary did it is found out below
+            if must_propagate(error):
+                raise
             scene.trouble.append(traceback.format_exc(limit=-4))
 
     def one(k: int) -> Any:
@@ -101,10 +133,11 @@ def raw_scores(score: RawScore, scene: Scene, canaries: Any, *prepared: Any) -> 
 def guarded(compute: Callable[[], Any], scene: Scene) -> float:
     """A number, or NaN with the reason noted."""
     try:
-        return float(compute())
-    except AuditFailed:
-        raise
-    except (Exception, SystemExit):  # noqa: BLE001  # whatever a score may raise
+        with user_code():
+            return float(compute())
+    except BaseException as error:  # whatever a score may raise
+        if must_propagate(error):
+            raise
         scene.trouble.append(traceback.format_exc(limit=-4))
         return float("nan")
 

@@ -2,7 +2,9 @@
 
 A trial is a function of (target, design, seed, index) and nothing else. An arm that fails, by raising or by scores that are
 not finite, is an output like any other: it is recorded with its reason, never run again with other randomness, and nobody
-bets on it. Only :class:`~lidp.errors.AuditFailed`, the auditor's own trouble, ends the audit.
+bets on it. Only :class:`~lidp.errors.AuditFailed`, the auditor's own trouble, and interrupts end the audit: see
+:mod:`lidp.user_code`. The two arms of leave-one-out are run in random order, and those of replace-one are scored so: what a
+mechanism or a score keeps from one call to the next must not tell the arms apart.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from lidp.errors import AuditFailed, InvalidScores
 from lidp.global_generators import seed_global_generators
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Output, Target, with_canaries
-from lidp.trials.scoring import Scene, as_trial_score
+from lidp.trials.scoring import AllButOne, FirstOthers, Scene, as_trial_score
+from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -88,7 +91,7 @@ class _Arm:
     number: int
     inserted: Any
     tested: Any
-    others: list[Ints]
+    others: Sequence[Ints]
 
 
 def run_trial(setup: TrialSetup, index: int) -> TrialRecord:
@@ -112,14 +115,15 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
     many = getattr(setup.target.mechanism, "run_many", None)
     if many is None or len(layouts) == 1:
         return {}, 0.0
-    jobs = {(index, arm.number): arm for index, (_, arms) in layouts.items() for arm in reversed(arms)}
+    jobs = {(index, arm.number): arm for index, (_, arms) in layouts.items() for arm in _in_order(setup, index, arms)}
     start = time.perf_counter()
     _seed_global_generators(setup, *next(iter(jobs)))
     try:
-        found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
-    except AuditFailed:
-        raise
-    except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism may raise
+        with user_code():
+            found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
+    except BaseException as error:  # whatever a mechanism may raise
+        if must_propagate(error):
+            raise
         # Which data set did it? Each is run alone, with the very stream it had: the same computation, not another try.
         return {}, 0.0
     if len(found) != len(jobs):
@@ -151,8 +155,11 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
         AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
     """
     try:
-        return _lay_out(setup, index)
-    except (Exception, SystemExit) as error:
+        with user_code():
+            return _lay_out(setup, index)
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"drawing the canaries of trial {index} failed: {type(error).__name__}: {error}") from error
 
 
@@ -170,23 +177,28 @@ def _lay_out(setup: TrialSetup, index: int) -> Layout:
             rivals = draw(canaries, size)
             inserted = _pick([tested[k] if coins[k] else rivals[k] for k in range(size)], tested)
             # Each of the two of a pair is inserted for certain or not at all, so all lower-index ones are known.
-            others = [np.arange(k) for k in range(size)]
+            others = FirstOthers(np.arange(size))
         else:
             inserted = tested[places] if isinstance(tested, np.ndarray) else [tested[k] for k in places]
-            others = [np.arange(before[k]) for k in range(size)]
+            others = FirstOthers(before)
         return coins.astype(np.float64), [_Arm("scores", 1, inserted, tested, others)]
     inserted = draw(canaries, design.canaries)
     fresh = draw(stream(setup.seed, trial=index, purpose=Purpose.HELD_OUT), design.held_out)
-    everyone = np.arange(design.canaries)
-    others = [np.delete(everyone, k) for k in range(design.canaries)]
-    first = _Arm("inserted", 1, inserted, inserted, others)
+    first = _Arm("inserted", 1, inserted, inserted, AllButOne(design.canaries, np.arange(design.canaries)))
     # Exactly K-1 others for a held-out canary too: those of D0; or all of D1 but one, as an inserted canary leaves itself out:
     # any of them with equal chance, as mechanisms may treat records by their place.
     if isinstance(design, LeaveOneOut):
-        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, [everyone[:-1]] * design.held_out)]
+        everyone = FirstOthers(np.full(design.held_out, design.canaries - 1))
+        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, everyone)]
     assert isinstance(design, ReplaceOne)  # noqa: S101  # for the type checker: there are three designs
     left_out = stream(setup.seed, trial=index, purpose=Purpose.LEFT_OUT).integers(0, design.canaries, design.held_out)
-    return None, [first, _Arm("held_out", 1, inserted, fresh, [np.delete(everyone, k) for k in left_out])]
+    return None, [first, _Arm("held_out", 1, inserted, fresh, AllButOne(design.canaries, left_out))]
+
+
+def _in_order(setup: TrialSetup, index: int, arms: Sequence[_Arm]) -> list[_Arm]:
+    """Return the arms of a trial in the random order in which they are run and scored."""
+    order = stream(setup.seed, trial=index, purpose=Purpose.ARM_ORDER).permutation(len(arms))
+    return [arms[k] for k in order]
 
 
 def _plain(value: Any) -> Any:
@@ -213,8 +225,11 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
 def _data(setup: TrialSetup, arm: _Arm) -> Any:
     try:
-        return with_canaries(setup.target.dataset, arm.inserted)
-    except (Exception, SystemExit) as error:
+        with user_code():
+            return with_canaries(setup.target.dataset, arm.inserted)
+    except BaseException as error:
+        if must_propagate(error):
+            raise
         raise AuditFailed(f"planting {len(arm.inserted)} canaries failed: {type(error).__name__}: {error}") from error
 
 
@@ -230,23 +245,24 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
     failures: dict[str, str] = {}
     metadata: dict[str, Any] = {}
     own: Outputs = {}
-    for arm in arms:
+    for arm in _in_order(setup, index, arms):
         job = (index, arm.number)
         try:
             # Replace-one scores both kinds of canary on one output.
             if job not in outputs and job not in own:
                 _seed_global_generators(setup, *job)
                 data = _data(setup, arm)
-                own[job] = setup.target.mechanism(data, _noise(setup, *job))
+                with user_code():
+                    own[job] = setup.target.mechanism(data, _noise(setup, *job))
             output = outputs[job] if job in outputs else own[job]
             if isinstance(output, Output):
                 metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
             arrays[arm.name] = _score(setup, index, arm, output, metadata)
-        except AuditFailed:
+        except BaseException as error:  # whatever a mechanism or score may raise is its outcome
             # The auditor's own trouble, such as canaries that could not be planted, may follow the coins: it is no outcome.
-            raise
-        except (Exception, SystemExit):  # noqa: BLE001  # whatever a mechanism or score may raise is its outcome
+            if must_propagate(error):
+                raise
             failures[arm.name] = traceback.format_exc(limit=-8)
     if isinstance(setup.design, ReplaceOne) and failures:
         # One output: if it cannot be scored for one kind of canary, nobody bets on the other either.
@@ -262,10 +278,12 @@ def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict
     auxiliary: Any = []
     if scoring.auxiliary:
         rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
-        auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
+        with user_code():
+            auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
     together = isinstance(setup.design, CoinFlip)
     scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary, together)
-    scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
+    with user_code():
+        scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
     unscored = ~np.isfinite(scores)

@@ -1,0 +1,315 @@
+"""What a mechanism raises is its own failure on every executor, and a child that it forks never goes on as lidp."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lidp
+from lidp import Claim, CoinFlip, LeaveOneOut, ReplaceOne, Target
+from lidp.audits import AuditInterrupted
+from lidp.errors import AuditFailed
+from lidp.interrupts import Interrupts
+from lidp.trials.executors import Processes, Serial, _Pool, _Worker
+from lidp.trials.trial import TrialSetup, failed_record
+from lidp.workers import Dismissed
+from tests import engine
+from tests.engine import Numbers, closeness, leaky, run, same
+
+EXECUTORS = [Serial(), Processes(2)]
+
+
+class Odd(BaseException):
+    pass
+
+
+RAISED = [KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, SystemExit, Odd, RuntimeError]
+
+
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Ctrl-C as it is in a fresh process, whatever ran before."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def raising(kind):
+    def mechanism(dataset, rng):
+        if rng.random() < 0.3:
+            raise kind
+        return leaky(dataset, rng)
+
+    return Target(mechanism, Numbers(), closeness, dataset=[0.5], name="raising")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize("kind", RAISED)
+def test_whatever_a_mechanism_raises_is_a_failed_run(kind, executor):
+    expected = run(raising(ValueError), trials=20)
+    result = run(raising(kind), trials=20, executor=executor)
+    assert result.failed_runs == expected.failed_runs > 0
+    same(result, expected)
+    assert any(kind.__name__ in note.failures.get("scores", "") for note in result.notes)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize("kind", RAISED)
+@pytest.mark.parametrize("many", [False, True])
+def test_whatever_a_score_raises_costs_its_canary(kind, executor, many):
+    class Score:
+        def __call__(self, output, canary):
+            if canary > 1:
+                raise kind
+            return closeness(output, canary)
+
+    if many:
+        Score.many = lambda self, output, canaries: np.array([self(output, canary) for canary in canaries])
+    result = run(Target(leaky, Numbers(), Score(), dataset=[0.5]), trials=10, executor=executor)
+    assert result.failed_runs == 0
+    assert result.unscored_canaries > 0
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_whatever_a_mechanism_raises_in_a_batch_is_a_failed_run(kind):
+    class Batch(engine.Many):
+        def run_many(self, datasets, rngs):
+            raise kind
+
+    same(run(Target(Batch(), Numbers(), closeness, name="x")), run(Target(leaky, Numbers(), closeness, name="x")))
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_whatever_a_mechanism_raises_in_a_pair_audit_is_a_failed_run(kind):
+    def mechanism(data, rng):
+        value = data + rng.laplace()
+        if value > 1.5:
+            raise kind
+        return value
+
+    result = lidp.audit_pair(mechanism, 0, 1, claim=Claim(2.0), runs=500)
+    assert result.failed_runs > 0
+    assert result.bound.trials == 500
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize("kind", RAISED)
+@pytest.mark.parametrize("part", ["prepare", "draw"])
+def test_whatever_the_rest_of_a_target_raises_ends_the_audit_by_name(part, kind, executor):
+    class Raising(Numbers):
+        def draw(self, rng, size):
+            raise kind
+
+    def prepare(dataset, rng):
+        raise kind
+
+    target = Target(leaky, *((Raising(), closeness) if part == "draw" else (Numbers(), closeness, (), prepare)))
+    with pytest.raises(AuditFailed, match=kind.__name__):
+        run(target, executor=executor)
+
+
+def test_a_real_interrupt_still_interrupts(tmp_path):
+    calls = []
+
+    def mechanism(dataset, rng):
+        calls.append(1)
+        if len(calls) == 10:
+            signal.raise_signal(signal.SIGINT)
+        return leaky(dataset, rng)
+
+    with pytest.raises(AuditInterrupted):
+        run(Target(mechanism, Numbers(), closeness), store=tmp_path / "a.db")
+    assert engine.finished(tmp_path / "a.db") == 9
+
+
+def test_a_handler_of_the_user_may_interrupt_by_a_plain_keyboard_interrupt():
+    calls = []
+
+    def handler(number, frame):
+        raise KeyboardInterrupt
+
+    def mechanism(dataset, rng):
+        calls.append(1)
+        if len(calls) == 10:
+            signal.raise_signal(signal.SIGINT)
+        return leaky(dataset, rng)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(AuditInterrupted):
+            run(Target(mechanism, Numbers(), closeness))
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_in_another_thread_no_interrupt_is_real():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run(raising(KeyboardInterrupt), trials=20)))
+    thread.start()
+    thread.join()
+    assert found[0].failed_runs == run(raising(ValueError), trials=20).failed_runs
+
+
+def test_a_pair_audit_drops_the_block_in_which_an_interrupt_was_swallowed():
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        if len(calls) == 200:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise RuntimeError("a library that failed") from None
+        return data + rng.laplace()
+
+    with pytest.raises(AuditInterrupted) as caught:
+        lidp.audit_pair(mechanism, 0, 1, claim=Claim(2.0), runs=5000)
+    assert caught.value.result.failed_runs == 0
+
+
+def test_a_handler_that_user_code_installs_is_left_in_place():
+    with Interrupts():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+# Forked children. Each writes down that it left the mechanism's code; were it to go on, it would do so many times.
+
+
+class Forks:
+    """Forks a child in every run, which returns, raises or exits."""
+
+    def __init__(self, leaving, folder):
+        self.leaving = leaving
+        self.folder = folder
+
+    def __call__(self, dataset, rng):
+        output = leaky(dataset, rng)
+        parent = os.getpid()
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)  # it has ended, wherever it went
+            return output
+        (self.folder / f"{parent}-{os.getpid()}").touch()
+        if self.leaving == "raises":
+            raise RuntimeError("in the child")
+        if self.leaving == "exits":
+            sys.exit(0)
+        return output
+
+
+def check_children(folder, *, at_least):
+    """Children were forked, and none of them went on to a run in which it forked a child itself."""
+    pairs = [path.name.split("-") for path in folder.iterdir() if not path.name.startswith("a.db")]
+    assert len(pairs) >= at_least
+    assert not {parent for parent, _ in pairs} & {child for _, child in pairs}
+
+
+LEAVING = ["returns", "raises", "exits"]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize("leaving", LEAVING)
+@pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=repr)
+def test_a_forked_child_does_not_go_on_with_the_audit(design, leaving, executor, tmp_path):
+    claim = engine.claim_for(design)
+    target = Target(Forks(leaving, tmp_path), Numbers(), closeness, dataset=[0.5], name="x")
+    result = run(target, claim=claim, design=design, trials=5, executor=executor, store=tmp_path / "a.db")
+    plain = Target(leaky, Numbers(), closeness, dataset=[0.5], name="x")
+    same(result, run(plain, claim=claim, design=design, trials=5))
+    assert result.failed_runs == 0
+    check_children(tmp_path, at_least=5)
+
+
+@pytest.mark.parametrize("leaving", LEAVING)
+def test_a_forked_child_does_not_go_on_with_a_pair_audit(leaving, tmp_path):
+    forks = Forks(leaving, tmp_path)
+
+    def mechanism(data, rng):
+        forks([], rng)
+        return data + rng.laplace()
+
+    lidp.audit_pair(mechanism, 0, 1, claim=Claim(2.0), runs=40)
+    check_children(tmp_path, at_least=40)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize("leaving", LEAVING)
+def test_a_child_forked_by_a_score_or_a_preparation_does_not_go_on(leaving, executor, tmp_path):
+    forks = Forks(leaving, tmp_path)
+
+    def score(output, canary, prepared):
+        forks([], np.random.default_rng(0))
+        return closeness(output, canary)
+
+    def prepare(dataset, rng):
+        forks([], rng)
+        return {"a": np.zeros(1)}
+
+    target = Target(leaky, Numbers(), score, dataset=[0.5], prepare=prepare)
+    assert run(target, trials=3, executor=executor).failed_runs == 0
+    check_children(tmp_path, at_least=3)
+
+
+def test_records_that_a_worker_should_not_have_sent_are_ignored():
+    """Duplicates and trials that it was not given, from a process that it forked."""
+    setup = TrialSetup(engine.LEAKY, CoinFlip(4), 0)
+    pool = _Pool(Processes(1), setup, [])
+    ours, theirs = pool.context.Pipe()
+    worker = _Worker(None, ours, 1)
+    worker.pending.extend([3])
+    pool.workers = [worker]
+    records = {index: failed_record(setup, index, "for the test", seconds=0.0) for index in (3, 9)}
+    theirs.send([records[9]])
+    assert pool._receive(worker) == []
+    theirs.send([records[3], records[9]])
+    assert [record.index for record in pool._receive(worker)] == [3]
+    theirs.send([records[3]])
+    assert pool._receive(worker) == []
+
+
+def test_a_worker_that_writes_nonsense_to_its_pipe_costs_its_trial():
+    def writes(dataset, rng):
+        if rng.random() < 0.3:
+            for descriptor in range(3, 256):
+                try:
+                    if str(Path(f"/proc/self/fd/{descriptor}").readlink()).startswith("socket:"):
+                        os.write(descriptor, b"\0\0\0\4nons")
+                except OSError:
+                    pass
+            os._exit(9)
+        return leaky(dataset, rng)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("needs /proc")
+    result = run(Target(writes, Numbers(), closeness, dataset=[0.5]), trials=12, executor=Processes(2))
+    assert 0 < result.failed_runs < 12
+
+
+def test_a_dismissed_worker_is_no_failed_run():
+    def mechanism(dataset, rng):
+        raise Dismissed
+
+    with pytest.raises(Dismissed):
+        run(Target(mechanism, Numbers(), closeness))
+
+
+def test_an_executor_that_waits_returns_control(tmp_path):
+    gate = tmp_path / "gate"
+
+    def waits(dataset, rng):
+        while not gate.exists():
+            pass
+        return leaky(dataset, rng)
+
+    setup = TrialSetup(Target(waits, Numbers(), closeness), CoinFlip(2), 0)
+    results = Processes(1).run(setup, [0])
+    assert next(results) == []
+    gate.touch()
+    assert [record.index for records in results for record in records] == [0]
