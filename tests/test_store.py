@@ -118,21 +118,11 @@ from pathlib import Path
 import lidp
 from tests.engine import Numbers, closeness
 
-CALLS = []
-
 def mechanism(dataset, rng):
-    CALLS.append(1)
-    done = finished()
-    while done >= int(Path({gate!r}).read_text()):
+    while rng.bit_generator.seed_seq.spawn_key[0] >= int(Path({gate!r}).read_text() or 0):
         time.sleep(0.01)
     return list(dataset)
 
-def finished():
-    from tests.engine import finished as count
-    return max(count("a.db"), FIRST + len(CALLS) - 1)
-
-from tests.engine import finished as _count
-FIRST = _count("a.db")
 target = lidp.Target(mechanism, Numbers(), closeness)
 """
 
