@@ -25,6 +25,8 @@ class Purpose(IntEnum):
     PREPARATION = 5
     LEFT_OUT = 6
     GLOBAL = 7
+    BETTING_ORDER = 16
+    TIES = 17
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:

@@ -94,6 +94,7 @@ def bound(
         method = method_named(method)()
     elif not isinstance(method, Method):
         raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
+    Method.check(method, scores)
     return method.bound(scores, delta=delta, failure_probability=failure_probability)
 
 
