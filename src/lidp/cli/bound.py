@@ -36,6 +36,10 @@ Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-b
 Member = TypeVar("Member", bound=StrEnum)
 
 PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
+STOPPED = (
+    "these trials were stopped when the claim was refuted: only anytime-valid methods bound ε from them; "
+    "--stop-when never runs them all"
+)
 PROVISIONAL = "provisional: the audit is not finished, and this method holds for the planned number of trials only"
 
 
@@ -90,7 +94,7 @@ def command(
         if as_json:
             _print_json(found_all, unfinished)
         else:
-            _print_table(found_all, delta, failure_probability, unfinished)
+            _print_table(found_all, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
         return 0
     kind = method_named(method) if method is not None else None
     settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
@@ -185,7 +189,14 @@ def _print_json(found: dict[str, EpsilonBound | str], unfinished: bool) -> None:
     typer.echo(json.dumps(plain, indent=2, allow_nan=False))
 
 
-def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_probability: float, unfinished: bool) -> None:
+def _print_table(
+    found: dict[str, EpsilonBound | str],
+    delta: float,
+    failure_probability: float,
+    *,
+    unfinished: bool,
+    stopped_early: bool,
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -204,9 +215,9 @@ def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_pro
             "provisional: the audit is not finished, and these methods hold for the planned number of trials only",
             soft_wrap=True,
         )
-    if any(isinstance(result, str) for result in found.values()):
-        console.print("not applicable:")
-        for name, result in found.items():
-            if isinstance(result, str):
-                console.print(f"  {name}: {result}", soft_wrap=True, markup=False, highlight=False)
+    others = [name for name, result in found.items() if isinstance(result, str)]
+    if others:
+        console.print(f"not applicable: {', '.join(others)} (lidp bound ... --method NAME says why)", soft_wrap=True)
+    if stopped_early:
+        console.print(STOPPED, soft_wrap=True)
     console.print(PICKING, soft_wrap=True)

@@ -62,6 +62,7 @@ def applicable(scores: Scores) -> dict[str, Method | str]:
     for name, kind in METHODS.items():
         method = kind()
         try:
+            Method.check(method, scores)
             method.check(scores)
         except MethodNotApplicable as reason:
             found[name] = str(reason)
