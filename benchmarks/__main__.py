@@ -2,13 +2,26 @@
 
 import sys
 
-from benchmarks import clusters, opacus_overhead, overhead, pairs, peers, report, simulation, speed, strength, training
+from benchmarks import (
+    clusters,
+    nulls,
+    opacus_overhead,
+    overhead,
+    pairs,
+    peers,
+    report,
+    simulation,
+    speed,
+    strength,
+    training,
+)
 
 PARTS = {
     "speed": speed.main,
     "overhead": overhead.main,
     "simulation": simulation.main,
     "strength": strength.main,
+    "nulls": nulls.main,
     "training": training.main,
     "opacus": opacus_overhead.main,
     "pairs": pairs.main,

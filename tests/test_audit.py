@@ -14,6 +14,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.stats.registry import to_plain
 from lidp.store import Store
 from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
@@ -170,6 +171,26 @@ def test_a_store_from_before_versions_were_kept(tmp_path):
         store.keep_fact("versions", [1])
     with pytest.raises(StoreError, match="versions cannot be read"):
         lidp.result_of(path)
+
+
+def test_an_audit_that_stopped_early_says_so_wherever_its_scores_go(tmp_path):
+    result = run(trials=60, stop_when="refuted", store=tmp_path / "a.db")
+    assert result.bound.trials < 60
+    for stopped in (
+        result,
+        run(trials=60, stop_when="refuted", store=tmp_path / "a.db"),
+        lidp.result_of(tmp_path / "a.db"),
+    ):
+        assert stopped.scores.stopped_early
+        assert stopped.witness()["stopped_early"]
+    with pytest.raises(lidp.MethodNotApplicable, match="were stopped when the claim was refuted"):
+        lidp.bound(result.scores, "one-run", delta=1e-5)
+    forged = result.witness() | {"method": to_plain(lidp.OneRun())}
+    with pytest.raises(lidp.MethodNotApplicable, match="were stopped when the claim was refuted"):
+        lidp.recheck(forged)
+    assert lidp.recheck(result.witness()).epsilon == result.bound.epsilon
+    assert not run(trials=60).scores.stopped_early
+    assert not run(SILENT, trials=20, stop_when="refuted").scores.stopped_early
 
 
 def test_the_witness_is_enough():

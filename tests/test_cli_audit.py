@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lidp import AuditInterrupted, Claim, CoinFlip, EpsilonBound, audit
 from lidp.cli.app import run
-from tests.engine import wait_for_more
+from tests.engine import LEAKY, SLOW, wait_for_more
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,6 +82,49 @@ def test_a_store_is_resumed_bounded_and_refused(capsys, tmp_path):
     code, _, err = lidp(capsys, *arguments, "--seed", 5)
     assert code == 2
     assert "seed was 0, is 5" in err
+
+
+def test_fixed_size_methods_do_not_bound_a_store_that_stopped_early(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    options = {"claim": Claim(1.0, 1e-5), "design": CoinFlip(8), "trials": 60, "store": store}
+    assert audit(LEAKY, **options).bound.trials < 60
+    code, _, err = lidp(capsys, "bound", store, "--method", "one-run")
+    assert code == 2
+    assert "stopped when the claim was refuted" in err
+    code, _, err = lidp(capsys, "bound", store, "--method", "one-run", "--claim", 0.1)
+    assert code == 2
+    assert "stopped when the claim was refuted" in err
+    code, out, _ = lidp(capsys, "bound", store, "--method", "all", "--json")
+    assert code == 0
+    assert set(json.loads(out)["bounds"]) == {"coin-wager"}
+    assert not json.loads(out)["bounds"]["coin-wager"]["provisional"]
+    assert "stopped when the claim was refuted" in json.loads(out)["not_applicable"]["one-run"]
+    _, out, _ = lidp(capsys, "bound", store, "--method", "all")
+    assert "these trials were stopped when the claim was refuted" in out
+
+
+def test_bounds_of_an_unfinished_store_are_marked_as_provisional(capsys, tmp_path):
+    store = tmp_path / "a.db"
+
+    def interrupt(progress):
+        if progress.done >= 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(AuditInterrupted):
+        audit(SLOW, claim=Claim(9.0, 1e-5), design=CoinFlip(8), trials=2000, store=store, watch=interrupt)
+    for method, provisional in (("one-run", True), ("coin-wager", False)):
+        code, out, _ = lidp(capsys, "bound", store, "--method", method, "--json")
+        assert code == 0
+        assert json.loads(out)["provisional"] is provisional
+        assert EpsilonBound.from_json(out).method == method
+    _, out, _ = lidp(capsys, "bound", store, "--method", "one-run")
+    assert "provisional: the audit is not finished" in out
+    _, out, _ = lidp(capsys, "bound", store, "--method", "all", "--json")
+    marks = {name: found["provisional"] for name, found in json.loads(out)["bounds"].items()}
+    assert marks == {"coin-wager": False, "one-run": True, "one-run-fdp": True}
+    _, out, _ = lidp(capsys, "bound", store, "--method", "all")
+    assert "finite-sample, provisional" in out
+    assert "provisional: the audit is not finished" in out
 
 
 def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):

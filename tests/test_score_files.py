@@ -1,9 +1,12 @@
+import io
+import tracemalloc
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
-from lidp import InvalidScores, Scores
+from lidp import InvalidScores, Scores, score_files
 from lidp.score_files import read_scores, write_scores
 
 ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
@@ -143,3 +146,44 @@ def test_failed_runs_survive_the_file(tmp_path):
     scores = Scores(scores=np.ones((3, 2)), coins=np.ones((3, 2)), failed=[0, 1, 0])
     write_scores(scores, tmp_path / "a.npz")
     assert read_scores(tmp_path / "a.npz").failed.ravel().tolist() == [False, True, False]
+
+
+def test_a_table_sorted_by_coin_is_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{trial},{coin},{rng.standard_normal()}" for coin in (0, 1) for trial in range(4) for _ in range(24)]
+    with pytest.raises(InvalidScores, match="a.csv: coins must be independent.*sorted by coin|exactly 24"):
+        read_scores(written(tmp_path / "a.csv", "\n".join(["trial,coin,score", *lines])))
+
+
+def test_trials_that_were_stopped_stay_marked(tmp_path):
+    write_scores(Scores(scores=[[1.0, 2.0]], coins=[[0, 1]], stopped_early=True), tmp_path / "scores.npz")
+    assert read_scores(tmp_path / "scores.npz").stopped_early
+
+
+def test_a_small_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
+    """Zeros pack a thousandfold. What the directory of the file says is enough to refuse it."""
+    assert score_files.MOST_BYTES <= 2**30
+    monkeypatch.setattr(score_files, "MOST_BYTES", 2**25)
+    np.savez_compressed(tmp_path / "bomb.npz", scores=np.zeros((2**22, 1)), coins=np.zeros((2**22, 1)))
+    assert (tmp_path / "bomb.npz").stat().st_size < 2**17
+    tracemalloc.start()
+    with pytest.raises(
+        InvalidScores, match="unpacks to 67,109,120 bytes, more than 33,554,432; .* give them to lidp.Scores"
+    ):
+        read_scores(tmp_path / "bomb.npz")
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**28, 1)})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("scores.npy", header.getvalue() + bytes(80))
+        file.writestr("coins.npy", header.getvalue() + bytes(80))
+    tracemalloc.start()
+    with pytest.raises(InvalidScores, match="shape \\(268435456, 1\\) is said to be in"):
+        read_scores(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from lidp import CoinFlip, InvalidArgument, InvalidScores, LeaveOneOut, MethodNotApplicable, Neighbours, ReplaceOne, Scores
+from lidp.scores import _chance_of
 
 
 def test_arms():
@@ -112,3 +114,77 @@ def test_joining_is_the_inverse_of_slicing():
         np.testing.assert_array_equal(again.to_arrays()[name], array)
     with pytest.raises(InvalidScores, match="no trial"):
         Scores.join([])
+
+
+def sorted_by_coin(trials, canaries, seed=0):
+    """Pure noise whose canaries were put in the order of their coins: per trial, or over all trials if each has one."""
+    rng = np.random.default_rng(seed)
+    coins = np.sort(rng.integers(0, 2, (trials, canaries)), axis=1 if canaries > 1 else 0)
+    return {"scores": rng.standard_normal(coins.shape), "coins": coins[:, ::-1]}
+
+
+@pytest.mark.parametrize(
+    ("trials", "canaries", "seen"),
+    [
+        (1, 256, "1 of 255 neighbouring canaries of a trial differ"),
+        (16, 64, "16 of 1,008 neighbouring canaries of a trial differ"),
+        (256, 1, "1 of 255 coins of consecutive trials differ"),
+    ],
+)
+def test_coins_in_an_order_that_fair_coins_do_not_make_are_refused(trials, canaries, seen):
+    with pytest.raises(InvalidScores, match=f"{seen}.*were they sorted by coin.*in which they were drawn"):
+        Scores(**sorted_by_coin(trials, canaries))
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_alternating_and_repeated_coins_are_refused(sequential):
+    alternating = np.arange(100).reshape(1, 100) % 2
+    with pytest.raises(InvalidScores, match="99 of 99 neighbouring"):
+        Scores(scores=np.zeros((1, 100)), coins=alternating, sequential=sequential)
+    repeated = [[0, 0, 1, 0, 1, 1, 0, 1, 1]] * 20
+    with pytest.raises(InvalidScores, match="0 of 171 coins of consecutive trials differ"):
+        Scores(scores=np.zeros((20, 9)), coins=repeated, sequential=sequential)
+
+
+@pytest.mark.parametrize(("trials", "canaries"), [(1, 1), (1, 30), (8, 4), (40, 1), (1, 40), (1000, 64), (20_000, 1)])
+def test_fair_coins_are_accepted(trials, canaries):
+    """Each of these seeds is refused with a probability of about 1e-6."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        coins = rng.integers(0, 2, (trials, canaries))
+        assert Scores(scores=rng.standard_normal(coins.shape), coins=coins).trials == trials
+
+
+@pytest.mark.parametrize(("heads", "accepted"), [(500, True), (575, True), (425, True), (580, False), (420, False)])
+def test_unfair_coins_are_refused_at_one_in_a_million(heads, accepted):
+    coins = np.random.default_rng(1).permutation(np.arange(1000) < heads).reshape(1, -1)
+    arrays = {"scores": np.zeros((1, 1000)), "coins": coins}
+    if accepted:
+        assert Scores(**arrays).trials == 1
+    else:
+        with pytest.raises(InvalidScores, match=f"coins must be fair, but {heads} of 1,000 are 1"):
+            Scores(**arrays)
+    assert Scores.of_block(**arrays, neighbours=Neighbours.ADD_REMOVE).trials == 1  # one block of many may be uneven
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 40, 1001])
+def test_the_chance_of_uneven_coins_is_never_below_the_exact_one_and_tight_in_the_tail(size):
+    for heads in range(size + 1):
+        exact = min(1.0, 2 * stats.binom.sf(max(heads, size - heads) - 1, size, 0.5))
+        assert exact * (1 - 1e-9) <= _chance_of(heads, size) <= 1
+        if 1e-300 < exact < 1e-3:
+            assert _chance_of(heads, size) < 1.1 * exact
+
+
+def test_being_stopped_early_is_never_forgotten():
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (6, 3))
+    scores = Scores(scores=rng.standard_normal((6, 3)), coins=coins, stopped_early=True)
+    assert scores.stopped_early
+    assert scores[:4].stopped_early
+    whole = Scores(scores=rng.standard_normal((6, 3)), coins=coins)
+    assert not whole.stopped_early
+    assert not whole[:4].stopped_early
+    assert whole.stopped().stopped_early
+    assert not whole.stopped_early
+    assert Scores.join([whole, scores[2:]]).stopped_early

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.claim import Claim
@@ -156,10 +157,15 @@ def _probe(design: Design, sequential: bool) -> Scores:
     """Scores of the design's shape, to ask a method whether it covers it."""
     if isinstance(design, CoinFlip):
         zeros = np.zeros((1, design.canaries))
-        half = np.arange(design.canaries).reshape(1, -1) % 2
-        return Scores(scores=zeros, coins=half, neighbours=design.neighbours, sequential=sequential)
+        coins = _flips(1, design.canaries)
+        return Scores.of_block(scores=zeros, coins=coins, neighbours=design.neighbours, sequential=sequential)
     zeros = np.zeros((1, design.canaries))
     return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
+
+
+def _flips(trials: int, canaries: int) -> NDArray[np.int64]:
+    """Coins to try a method on."""
+    return np.random.default_rng(0).integers(0, 2, (trials, canaries))
 
 
 def could_refute(plan: AuditPlan, scores: Scores) -> bool:
@@ -169,10 +175,10 @@ def could_refute(plan: AuditPlan, scores: Scores) -> bool:
     trials, failed = scores.trials, scores.failed
     design = plan.design
     if isinstance(design, CoinFlip):
-        coins = np.random.default_rng(0).integers(0, 2, (trials, design.canaries))
+        coins = _flips(trials, design.canaries)
         # Far to either side of any threshold, and of any prediction.
         telling = _FAR * (2.0 * coins - 1.0)
-        perfect = Scores(
+        perfect = Scores.of_block(
             scores=telling, coins=coins, neighbours=design.neighbours, sequential=plan.sequential, failed=failed
         )
     else:

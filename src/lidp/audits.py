@@ -394,6 +394,8 @@ class _Audit:
         plan = self.plan
         whole = self.seen_at_once  # of a finished store, which need not be put together again
         scores = whole if whole is not None and whole.trials == used else self._scores(0, used)
+        if self.stopped_at is not None:
+            scores = scores.stopped()
         if all(self.records[index].lost for index in range(used)):
             reason = next(iter(self.records[0].failures.values())).strip().splitlines()[-1]
             raise AuditFailed(f"all {used:,} trials failed, the first with: {reason}")
@@ -434,7 +436,7 @@ class _Audit:
 def scores_of(records: Sequence[TrialRecord], design: Design, sequential: bool = False) -> Scores:
     """The scores of some trials, failed runs marked."""
     if isinstance(design, CoinFlip):
-        return Scores(
+        return Scores.of_block(
             scores=np.array([record.arrays["scores"] for record in records]),
             coins=np.array([record.arrays["coins"] for record in records]),
             failed=np.array(["scores" in record.failures for record in records]),

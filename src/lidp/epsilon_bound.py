@@ -115,7 +115,9 @@ class EpsilonBound:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> EpsilonBound:
         """The inverse of :meth:`to_dict`."""
-        plain = {name: value for name, value in plain.items() if name != "verdict"}  # which the command adds
+        plain = {
+            name: value for name, value in plain.items() if name not in ("verdict", "provisional")
+        }  # the command's own
         known = {f.name for f in fields(cls)}
         unknown = set(plain) - known
         missing = {f.name for f in fields(cls)[:10]} - set(plain)

@@ -136,6 +136,7 @@ class AuditResult:
             "method": to_plain(self.method),
             "seed": self.seed,
             "planned_trials": self.planned_trials,
+            "provisional": self.provisional,
             "models": self.models,
             "preparation_models": self.preparation_models,
             "facts": dict(self.facts),
@@ -164,6 +165,7 @@ class AuditResult:
             "failure_probability": self.bound.failure_probability,
             "method": to_plain(self.method),
             "sequential": self.scores.sequential,
+            "stopped_early": self.scores.stopped_early,
             "scores": arrays,
             "epsilon": self.bound.epsilon,
             "refuted": self.verdict is Verdict.REFUTED,
@@ -249,7 +251,12 @@ def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
         if name in arrays:
             arrays[name] = [[float("nan") if value is None else value for value in row] for row in arrays[name]]
     claim = Claim(**witness["claim"])
-    scores = Scores(**arrays, neighbours=claim.neighbours, sequential=witness["sequential"])
+    scores = Scores(
+        **arrays,
+        neighbours=claim.neighbours,
+        sequential=witness["sequential"],
+        stopped_early=witness.get("stopped_early", False),  # which older witnesses do not say
+    )
     method = from_plain(witness["method"])
     found = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
     if found.epsilon != witness["epsilon"]:

@@ -16,6 +16,11 @@ from lidp.errors import InvalidScores, MethodNotApplicable
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+LEAST_CHANCE = 1e-6
+"""Coins with fewer or more ones than fair coins have with this probability are refused."""
+_LEAST_CHANCE_OF_ORDER = 1e-12
+_LEAST_CHANCE_OF_BLOCK = 1e-12  # an audit of days has many blocks, and none of them may be refused by chance
+
 
 class Scores:
     """The scores of n trials; higher means "looks more inserted".
@@ -29,20 +34,25 @@ class Scores:
     A run that failed is an output too, and dropping it would not be valid: failing may depend on the canary. Mark it in
     ``failed``, (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and
     nobody bets on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
+    ``stopped_early`` marks trials that ended because of what they showed: only anytime-valid methods bound those.
 
     Rows are trials in their index order: statistics that learn as they go learn from lower rows only.
+    The order of canaries and trials must not depend on the coins. Coins that are not fair, or stand in an order that fair
+    coins do not make (sorted by coin, say), are refused.
     The arrays are copied and made read-only.
 
     Raises:
         InvalidScores: naming the trial and canary of the first offending value.
     """
 
-    __slots__ = ("_first", "_second", "design", "failed", "sequential")
+    __slots__ = ("_first", "_second", "design", "failed", "sequential", "stopped_early")
 
     design: Design
     failed: Bools
     """(n, runs): which runs of the mechanism failed"""
     sequential: bool
+    stopped_early: bool
+    """whether the trials ended because of what they showed, as an audit does when its claim is refuted"""
 
     def __init__(
         self,
@@ -54,7 +64,23 @@ class Scores:
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
         failed: ArrayLike | None = None,
         sequential: bool = False,
+        stopped_early: bool = False,
     ) -> None:
+        self._fill(inserted, held_out, scores, coins, neighbours, failed, LEAST_CHANCE)
+        self.sequential = bool(sequential)
+        self.stopped_early = bool(stopped_early)
+
+    def _fill(
+        self,
+        inserted: ArrayLike | None,
+        held_out: ArrayLike | None,
+        scores: ArrayLike | None,
+        coins: ArrayLike | None,
+        neighbours: Neighbours | str,
+        failed: ArrayLike | None,
+        least_chance: float,
+    ) -> None:
+        """Check and copy the arrays; refuse coins as unfair below ``least_chance``."""
         given = {
             name
             for name, value in (
@@ -80,7 +106,7 @@ class Scores:
         elif given == {"scores", "coins"}:
             self.failed = _failed_matrix(failed, (len(_matrix("scores", scores)), 1))
             first = _score_matrix("scores", scores, self.failed[:, 0])
-            second = _coin_matrix(coins, first.shape)
+            second = _coin_matrix(coins, first.shape, least_chance)
             self.design = CoinFlip(canaries=first.shape[1], neighbours=relation)
         else:
             raise InvalidScores(
@@ -89,9 +115,29 @@ class Scores:
             )
         self._first = first
         self._second = second
-        self.sequential = bool(sequential)
         first.flags.writeable = False
         second.flags.writeable = False
+
+    @classmethod
+    def of_block(
+        cls,
+        *,
+        scores: ArrayLike,
+        coins: ArrayLike,
+        neighbours: Neighbours,
+        failed: ArrayLike | None = None,
+        sequential: bool = False,
+    ) -> Scores:
+        """Return the coin-flip scores of one of many blocks of an audit, whose coins this library has drawn itself.
+
+        Unlike the constructor this refuses coins only where fair ones would be in one of 10^12 blocks: the constructor's
+        limit, applied to every block, would fail long audits by chance.
+        """
+        block = object.__new__(cls)
+        block._fill(None, None, scores, coins, neighbours, failed, _LEAST_CHANCE_OF_BLOCK)
+        block.sequential = bool(sequential)
+        block.stopped_early = False
+        return block
 
     @property
     def trials(self) -> int:
@@ -144,7 +190,14 @@ class Scores:
         part._second = self._second[rows]
         part.failed = self.failed[rows]
         part.sequential = self.sequential
+        part.stopped_early = self.stopped_early
         return part
+
+    def stopped(self) -> Scores:
+        """Return the same scores, marked as ``stopped_early``."""
+        marked = self[:]
+        marked.stopped_early = True
+        return marked
 
     def __len__(self) -> int:
         return self.trials
@@ -169,6 +222,7 @@ class Scores:
             return parts[0]
         whole = object.__new__(cls)
         whole.design, whole.sequential = parts[0].design, parts[0].sequential
+        whole.stopped_early = any(part.stopped_early for part in parts)
         for name in ("_first", "_second", "failed"):
             setattr(whole, name, np.concatenate([getattr(part, name) for part in parts]))
         return whole
@@ -217,7 +271,7 @@ def _score_matrix(name: str, values: Any, failed: Bools) -> Floats:
     return array
 
 
-def _coin_matrix(values: Any, shape: tuple[int, int]) -> Bools:
+def _coin_matrix(values: Any, shape: tuple[int, int], least_chance: float) -> Bools:
     array = _matrix("coins", values)
     if array.shape != shape:
         raise InvalidScores(f"coins must have the shape of scores, {shape}, got {array.shape}")
@@ -226,22 +280,54 @@ def _coin_matrix(values: Any, shape: tuple[int, int]) -> Bools:
         trial, canary = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidScores(f"coins must be 0 or 1, got {array[trial, canary]} at trial {trial}, canary {canary}")
     coins = array.astype(np.bool_)
-    _check_fair(coins)
+    _check_fair(coins, least_chance)
+    _check_order(coins)
     return coins
 
 
-def _check_fair(coins: Bools) -> None:
-    """Refuse coins that fair, independent ones would be in fewer than one of 10^12 audits: no bound would hold for them."""
+def _check_fair(coins: Bools, least_chance: float) -> None:
+    """Refuse coins that fair, independent ones would be with less than the given probability: no bound would hold for them."""
     trials, canaries = coins.shape
     heads = int(coins.sum())
-    if 2 * (heads - coins.size / 2) ** 2 / coins.size > math.log(2e12):
+    if _chance_of(heads, coins.size) < least_chance:
         raise InvalidScores(
             f"coins must be fair, but {heads:,} of {coins.size:,} are 1; a canary goes in with probability 1/2, independently"
         )
     halves = canaries % 2 == 0 and bool((coins.sum(axis=1) * 2 == canaries).all())
     log_chance = trials * (math.lgamma(canaries + 1) - 2 * math.lgamma(canaries / 2 + 1) - canaries * math.log(2))
-    if halves and log_chance < -math.log(1e12):
+    if halves and log_chance < math.log(least_chance):
         raise InvalidScores(
             f"coins must be independent, but exactly {canaries // 2} of the {canaries} canaries are in, in every trial; "
             "flip a coin for each canary instead of inserting half of them"
         )
+
+
+def _check_order(coins: Bools) -> None:
+    """Refuse orders that do not come from fair, independent coins, such as trials in which all inserted canaries come first.
+
+    Of such coins every two neighbours differ with probability 1/2, independently of all other neighbours: in a trial from
+    canary to canary, and for one canary from trial to trial.
+    """
+    for one, other, where in (
+        (coins[:, 1:], coins[:, :-1], "neighbouring canaries of a trial"),
+        (coins[1:], coins[:-1], "coins of consecutive trials"),
+    ):
+        changes = int(np.count_nonzero(one != other))
+        if _chance_of(changes, one.size) < _LEAST_CHANCE_OF_ORDER:
+            raise InvalidScores(
+                f"coins must be independent, but {changes:,} of {one.size:,} {where} differ, where fair coins differ about "
+                f"{one.size // 2:,} times; were they sorted by coin? Keep canaries and trials in an order that does not "
+                "depend on the coins, such as the one in which they were drawn"
+            )
+
+
+def _chance_of(successes: int, size: int) -> float:
+    """Return an upper bound on the probability that ``size`` fair coins fall at least as unevenly as this.
+
+    The tail of a binomial law is at most its first term times a geometric series, since the ratio of consecutive terms falls.
+    """
+    more, less = max(successes, size - successes), min(successes, size - successes)
+    if more == less or not size:
+        return 1.0
+    log_term = math.lgamma(size + 1) - math.lgamma(more + 1) - math.lgamma(less + 1) - size * math.log(2)
+    return min(1.0, 2 * math.exp(log_term) / (1 - less / (more + 1)))

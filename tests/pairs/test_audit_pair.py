@@ -246,6 +246,8 @@ def test_the_same_seed_the_same_result():
 def test_a_result_can_be_checked_again():
     result = audit_pair(Laplace(0.5), 0, 1, claim=ONE)
     assert lidp.recheck(result.witness()).epsilon == result.bound.epsilon > 1
+    assert result.bound.trials < result.planned_trials
+    assert result.witness()["stopped_early"]
     assert result.bound.trials == result.scores.trials
     assert "refuted: Laplace claims (1, 0)-DP" in str(result)
     assert "leak       value" in str(result)

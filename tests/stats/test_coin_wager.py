@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lidp import CoinWager, InvalidArgument, InvalidScores, Scores
 from lidp.stats._kernels import wager
@@ -164,3 +165,43 @@ def test_a_run_takes_one_design():
 def test_bad_parameters(options):
     with pytest.raises(InvalidArgument):
         CoinWager(**options)
+
+
+def test_canaries_are_wagered_on_in_an_order_of_each_trials_own():
+    values = np.arange(20 * 50, dtype=float).reshape(20, 50)
+    coins = np.random.default_rng(0).integers(0, 2, (20, 50))
+    scores = Scores(scores=values, coins=coins)
+    run = CoinWager().begin(delta=0, failure_probability=0.05)
+    shuffled, answers = run._in_betting_order(scores)
+    assert (np.sort(shuffled, axis=1) == values).all()
+    places = shuffled.astype(int) - 50 * np.arange(20)[:, None]
+    assert len({tuple(row) for row in places}) == 20
+    assert (answers == np.take_along_axis(coins, places, axis=1)).all()
+    marked = Scores(scores=values, coins=coins, sequential=True)
+    assert (run._in_betting_order(marked)[0] == values).all()
+    ready = CoinWager(log_odds=True).begin(delta=0, failure_probability=0.05)
+    assert (ready._in_betting_order(scores)[0] == values).all()
+
+
+def test_every_order_is_equally_likely():
+    """4 canaries, 24 orders, 4,800 trials: a chi-square that is this large in one of 10,000 simulations."""
+    coins = np.random.default_rng(0).integers(0, 2, (4800, 4))
+    scores = Scores(scores=np.tile(np.arange(4.0), (4800, 1)), coins=coins)
+    shuffled, _ = CoinWager().begin(delta=0, failure_probability=0.05)._in_betting_order(scores)
+    _, counts = np.unique(shuffled, axis=0, return_counts=True)
+    assert len(counts) == 24
+    assert ((counts - 200) ** 2 / 200).sum() < stats.chi2.isf(1e-4, 23)
+
+
+def test_the_share_of_ones_is_not_learned():
+    """Scores that tell nothing, and three coins of four are 1: nothing is predicted."""
+    rng = np.random.default_rng(0)
+    coins = rng.random((1, 4000)) < 0.75
+    for values in (
+        rng.standard_normal(coins.shape),
+        rng.exponential(size=coins.shape),
+        1.0 * (rng.random(coins.shape) < 0.3),
+    ):
+        logits = CoinPredictor(values).predict(values, coins)[0, 1000:]
+        assert abs(logits.mean()) < 0.1
+        assert np.abs(logits).mean() < 0.2

@@ -17,6 +17,7 @@ from lidp import (
     GaussianDP,
     Jeffreys,
     LiftedBetting,
+    MethodNotApplicable,
     OneRun,
     OneRunFDP,
     RankGuesses,
@@ -323,3 +324,29 @@ def test_wilson_at_length(order, correlation, epsilon):
 def test_one_run_at_length(strategy, delta):
     draw = randomized_response(4, 100, 0.5, delta, whole_run=True)
     assert_covers(false_alarms(bounder(OneRun(strategy), delta), draw, 0.5, 2000, seed=21), 2000, BETA)
+
+
+def test_a_fixed_size_method_is_not_asked_about_audits_that_a_wager_stopped():
+    """One-run bounds of all audits, those included that stopped because a wager had refuted the true claim.
+
+    Were these not refused, there would be nearly twice as many false bounds as allowed.
+    """
+    epsilon, repeats = 0.5, 400
+    draw = randomized_response(24, 32, epsilon)
+    one_run = OneRun(RankGuesses(1.0))
+    refused = would_be = alarms = 0
+    for seed in range(repeats):
+        scores = draw(np.random.default_rng(seed))
+        path = CoinWager().bound(scores, delta=0, failure_probability=BETA).path
+        stop = next((seen for seen, bound in path if bound >= epsilon), None)
+        shown = scores if stop is None else scores[:stop]
+        would_be += one_run.bound(shown, delta=0, failure_probability=BETA).epsilon > epsilon
+        if stop is None:
+            alarms += one_run.bound(shown, delta=0, failure_probability=BETA).epsilon > epsilon
+        else:
+            with pytest.raises(MethodNotApplicable, match="stopped when the claim was refuted"):
+                one_run.bound(shown.stopped(), delta=0, failure_probability=BETA)
+            refused += 1
+    assert refused > 0
+    assert would_be > alarms
+    assert_covers(alarms, repeats, BETA)

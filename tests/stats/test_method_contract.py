@@ -299,3 +299,33 @@ def test_sequential_scores_are_for_the_wager_only():
         GaussianDP(interval="wilson")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="'0.01'"):
         CoinWager(resolution="0.01")  # type: ignore[arg-type]
+
+
+@every
+@pytest.mark.parametrize("directly", [True, False])
+def test_only_anytime_valid_methods_bound_trials_that_were_stopped_early(name, directly):
+    method = METHODS[name]()
+    stopped = scores_for(method).stopped()
+    for scores in (stopped, stopped[:200]):
+
+        def compute(scores=scores):
+            make = method.bound if directly else lambda given, **options: bound(given, method, **options)
+            return make(scores, delta=1e-5, failure_probability=0.05)
+
+        if method.anytime:
+            assert compute().epsilon > 0.3
+        else:
+            with pytest.raises(MethodNotApplicable, match="were stopped when the claim was refuted.*stop_when='never'"):
+                compute()
+            assert "not anytime-valid" in applicable(scores)[name]
+
+
+def test_a_method_of_ones_own_cannot_bound_stopped_trials_either():
+    class Careless(ClopperPearson):
+        def check(self, scores):
+            """Checks nothing."""
+
+    stopped = arms(canaries=1).stopped()
+    for compute in (Careless().bound, lambda scores, **options: bound(scores, Careless(), **options)):
+        with pytest.raises(MethodNotApplicable, match="stopped when the claim was refuted"):
+            compute(stopped, delta=1e-5, failure_probability=0.05)

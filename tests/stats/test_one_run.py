@@ -79,3 +79,14 @@ def test_bad_fractions(fraction):
 def test_a_strategy_that_is_none():
     with pytest.raises(MethodNotApplicable, match="cannot guess by"):
         OneRun("top").bound(run(), delta=1e-5, failure_probability=0.05)  # type: ignore[arg-type]
+
+
+def test_ties_are_not_broken_by_the_order_of_canaries():
+    """30 equal scores, the inserted canaries first: by index, every guess would be right."""
+    coins = np.arange(30).reshape(1, 30) >= 15
+    for sorted_coins in (coins, ~coins):
+        scores = Scores(scores=np.zeros((1, 30)), coins=sorted_coins)
+        found = OneRun(RankGuesses(1.0)).bound(scores, delta=0, failure_probability=0.05)
+        assert 8 <= found.rates["right"] <= 22
+        assert found == OneRun(RankGuesses(1.0)).bound(scores, delta=0, failure_probability=0.05)
+        assert found.epsilon == 0

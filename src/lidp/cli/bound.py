@@ -36,6 +36,11 @@ Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-b
 Member = TypeVar("Member", bound=StrEnum)
 
 PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
+STOPPED = (
+    "these trials were stopped when the claim was refuted: only anytime-valid methods bound ε from them; "
+    "--stop-when never runs them all"
+)
+PROVISIONAL = "provisional: the audit is not finished, and this method holds for the planned number of trials only"
 
 
 def command(
@@ -84,7 +89,12 @@ def command(
     if method == "all":
         if order is not None or threshold is not None or as_printed or judged is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
-        _show_all(scores, delta, failure_probability, _member(Direction, "direction", direction), as_json)
+        found_all = _bounds(scores, delta, failure_probability, _member(Direction, "direction", direction))
+        unfinished = stored is not None and _is_unfinished(scores, stored.planned_trials)
+        if as_json:
+            _print_json(found_all, unfinished)
+        else:
+            _print_table(found_all, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
         return 0
     kind = method_named(method) if method is not None else None
     settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
@@ -100,8 +110,8 @@ def command(
     else:
         chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
     planned = stored.planned_trials if stored is not None else 0
-    unfinished = not chosen.anytime and scores.trials < planned
-    if unfinished and judged is not None:
+    provisional = not chosen.anytime and _is_unfinished(scores, planned)
+    if provisional and judged is not None:
         raise InvalidArgument(
             f"{file} has {scores.trials:,} of {planned:,} trials, and {chosen.name} may not be judged by before its time: "
             "resume the audit, or leave --claim out"
@@ -110,16 +120,19 @@ def command(
     refuted = judged is not None and found.refutes(judged)
     if as_json:
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
-        typer.echo(json.dumps({**found.to_dict(), **verdict}, indent=2, allow_nan=False))
+        typer.echo(json.dumps({**found.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
     else:
         typer.echo(found.told(claim))
-        if unfinished:
-            typer.echo(
-                "provisional: the audit is not finished, and this method holds for the planned number of trials only"
-            )
+        if provisional:
+            typer.echo(PROVISIONAL)
         if judged is not None:
             typer.echo(f"the claim {judged} is {'refuted' if refuted else 'not refuted'}")
     return 1 if refuted else 0
+
+
+def _is_unfinished(scores: Scores, planned: int) -> bool:
+    """Whether trials are missing because they have not been run, and not because the audit has stopped."""
+    return scores.trials < planned and not scores.stopped_early
 
 
 def _stored(file: Path) -> AuditResult | None:
@@ -144,7 +157,10 @@ def _build(kind: type[Method], options: dict[str, Any]) -> Method:
     return kind(**options)
 
 
-def _show_all(scores: Scores, delta: float, failure_probability: float, direction: Direction, as_json: bool) -> None:
+def _bounds(
+    scores: Scores, delta: float, failure_probability: float, direction: Direction
+) -> dict[str, EpsilonBound | str]:
+    """For each method's name its bound, or the reason why it has none."""
     found: dict[str, EpsilonBound | str] = {}
     for name, method in applicable(scores).items():
         if isinstance(method, str):
@@ -157,18 +173,30 @@ def _show_all(scores: Scores, delta: float, failure_probability: float, directio
             found[name] = str(error)
     if all(isinstance(result, str) for result in found.values()):
         raise InvalidArgument(next(str(result) for result in found.values()))
-    if as_json:
-        plain = {
-            "bounds": {name: result.to_dict() for name, result in found.items() if isinstance(result, EpsilonBound)},
-            "not_applicable": {name: result for name, result in found.items() if isinstance(result, str)},
-            "warning": PICKING,
-        }
-        typer.echo(json.dumps(plain, indent=2, allow_nan=False))
-        return
-    _print_table(found, delta, failure_probability)
+    return found
 
 
-def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_probability: float) -> None:
+def _print_json(found: dict[str, EpsilonBound | str], unfinished: bool) -> None:
+    plain = {
+        "bounds": {
+            name: {**result.to_dict(), "provisional": unfinished and not METHODS[name].anytime}
+            for name, result in found.items()
+            if isinstance(result, EpsilonBound)
+        },
+        "not_applicable": {name: result for name, result in found.items() if isinstance(result, str)},
+        "warning": PICKING,
+    }
+    typer.echo(json.dumps(plain, indent=2, allow_nan=False))
+
+
+def _print_table(
+    found: dict[str, EpsilonBound | str],
+    delta: float,
+    failure_probability: float,
+    *,
+    unfinished: bool,
+    stopped_early: bool,
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -176,12 +204,20 @@ def _print_table(found: dict[str, EpsilonBound | str], delta: float, failure_pro
     table.add_column("method")
     table.add_column("ε ≥", justify="right")
     table.add_column("guarantee")
-    others = [name for name, result in found.items() if isinstance(result, str)]
     for name, result in found.items():
         if isinstance(result, EpsilonBound):
-            table.add_row(name, fixed(result.epsilon, 3), str(result.guarantee))
+            mark = ", provisional" if unfinished and not METHODS[name].anytime else ""
+            table.add_row(name, fixed(result.epsilon, 3), f"{result.guarantee}{mark}")
     console = Console()
     console.print(table)
+    if unfinished:
+        console.print(
+            "provisional: the audit is not finished, and these methods hold for the planned number of trials only",
+            soft_wrap=True,
+        )
+    others = [name for name, result in found.items() if isinstance(result, str)]
     if others:
         console.print(f"not applicable: {', '.join(others)} (lidp bound ... --method NAME says why)", soft_wrap=True)
+    if stopped_early:
+        console.print(STOPPED, soft_wrap=True)
     console.print(PICKING, soft_wrap=True)

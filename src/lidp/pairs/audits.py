@@ -231,7 +231,7 @@ class _Ledger:
                     f"the classifier must give {len(coins):,} finite log-odds, one for each run, got shape {found.shape}"
                 )
             logits[~block.failed] = found
-        scores = Scores(
+        scores = Scores.of_block(
             scores=logits[:, None], coins=block.coins[:, None], failed=block.failed, neighbours=self.claim.neighbours
         )
         self.wager.update(scores)
@@ -256,7 +256,7 @@ class _Ledger:
             found = self.wager.bound()
         else:
             # The result is that of the run at which the claim fell, although its block was run to its end.
-            scores = scores[: self.fell]
+            scores = scores[: self.fell].stopped()
             found = self.method.bound(scores, delta=claim.delta, failure_probability=beta)
         verdict = Verdict.NOT_REFUTED if _could_refute(scores, claim, beta) else Verdict.UNDECIDED
         return PairResult(

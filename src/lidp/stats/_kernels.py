@@ -20,8 +20,31 @@ def _compiled(function):
 
 
 @_compiled
-def predict(features, bins, coins, weights, covariances, counts, trust, logits):
-    """Fill ``logits`` coin by coin; ``weights``, ``covariances``, ``counts`` and ``trust`` learn each coin in turn."""
+def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
+    """Fill the last two arrays with the trials of the first two, each in the order that its random word gives.
+
+    Fisher-Yates, with the bits of splitmix64 started at the word.
+    """
+    trials, canaries = scores.shape
+    for t in range(trials):
+        state = words[t]
+        for k in range(canaries):
+            state += np.uint64(0x9E3779B97F4A7C15)
+            bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            j = np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(k + 1))
+            shuffled_scores[t, k], shuffled_coins[t, k] = shuffled_scores[t, j], shuffled_coins[t, j]
+            shuffled_scores[t, j], shuffled_coins[t, j] = scores[t, k], coins[t, k]
+
+
+@_compiled
+def predict(features, bins, coins, weights, covariances, counts, blind, pooled, trust, logits):
+    """Fill ``logits`` coin by coin; all but ``features``, ``bins`` and ``coins`` learn each coin in turn.
+
+    Predictions are relative to what is predicted without a score, so that the share of ones among the coins is not learned:
+    regressions to a regression without features (``blind``: its weight and variance), histograms to the counts of all coins
+    (``pooled``). By Bayes' rule that is the prediction for fair coins.
+    """
     chances = np.empty(_MODELS)
     for i in range(features.size):
         u = features[i]
@@ -36,7 +59,7 @@ def predict(features, bins, coins, weights, covariances, counts, trust, logits):
             )
             variance = v[0] * x[0] + v[1] * x[1] + v[2] * x[2]
             # Averaging over the uncertainty of the weights moves the prediction towards a half.
-            chances[r] = 1 / (1 + math.exp(-mean / math.sqrt(1 + math.pi / 8 * variance)))
+            chances[r] = 1 / (1 + math.exp((blind[0] - mean) / math.sqrt(1 + math.pi / 8 * variance)))
             # Laplace update of a Bayesian logistic regression.
             p = 1 / (1 + math.exp(-mean))
             h = p * (1 - p)
@@ -46,10 +69,19 @@ def predict(features, bins, coins, weights, covariances, counts, trust, logits):
                 w[a] += v[a] * gain
                 for b in range(3):
                     c[a, b] -= shrink * v[a] * v[b]
+        p = 1 / (1 + math.exp(-blind[0]))
+        h = p * (1 - p)
+        blind[0] += blind[1] * (coins[i] - p) / (1 + h * blind[1])
+        blind[1] /= 1 + h * blind[1]
+        share = pooled[1] / (pooled[0] + pooled[1])
         for r in range(2):
             cell = counts[r, bins[i, r]]
-            chances[2 + r] = cell[1] / (cell[0] + cell[1])
+            # Before its first coin, a cell is taken to have seen two, as all coins so far fell.
+            ones = (cell[1] + 2 * share) * (1 - share)
+            zeros = (cell[0] + 2 * (1 - share)) * share
+            chances[2 + r] = ones / (ones + zeros)
             cell[1 if coins[i] else 0] += 1.0
+        pooled[1 if coins[i] else 0] += 1.0
         before, chance, after = 0.0, 0.0, 0.0
         for r in range(_MODELS):
             before += trust[r]

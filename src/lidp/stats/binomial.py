@@ -18,6 +18,7 @@ class Binomial(TwoRates):
 
     def check(self, scores: Scores) -> None:
         check_one_canary(self.name, scores)
+        super().check(scores)
 
 
 def check_one_canary(name: str, scores: Scores) -> None:

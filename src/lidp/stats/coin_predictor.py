@@ -4,6 +4,9 @@ The wager is valid for *any* prediction that uses only lower-index trials, the s
 already revealed; it is strong when the prediction is good. No one model suits all scores: logistic regression is best
 for Gaussian-like scores, a quadratic term for canaries that are remembered outright now and then, histograms for heavy
 tails. So all of them predict, weighted by how well each has predicted so far.
+
+None of them learns how many coins are 1. Coins are fair by assumption; where they are not quite, a predictor that learns their
+share would find a leak in pure noise. So each model predicts relative to what it would predict without a score.
 """
 
 from __future__ import annotations
@@ -40,10 +43,14 @@ class CoinPredictor:
         largest = float(np.abs(ordered).max()) or 1.0
         # Halves and a common divisor: scores near the largest float must not overflow.
         self.scale = float(high / 2 - low / 2 or largest * (ordered / largest).std() or 1.0)
+        # The regressions begin with a positive slope: a mean of 0 keeps them from guessing "in" more often than "out".
+        self.mean = float(self._standardised(ordered).mean())
         self.edges = [np.unique(np.quantile(ordered, np.arange(1, bins) / bins)) for bins in _BINS]
         self.weights = np.array(_MEANS)
         self.covariances = np.array([np.diag(variances) for variances in _VARIANCES])
-        self.counts = np.ones((len(_BINS), max(_BINS), 2))
+        self.counts = np.zeros((len(_BINS), max(_BINS), 2))
+        self.blind = np.array([_MEANS[0][0], _VARIANCES[0][0]])
+        self.pooled = np.ones(2)
         self.trust = np.array(_TRUST)
 
     def predict(self, scores: Floats, coins: Bools) -> Floats:
@@ -57,11 +64,15 @@ class CoinPredictor:
             silent[~failed] = self.predict(scores[~failed], coins[~failed])
             return silent
         flat = scores.ravel()
-        features = np.clip(flat / self.scale - self.centre / self.scale, -_LARGEST, _LARGEST)
+        features = self._standardised(flat) - self.mean
         bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
         logits = np.empty(len(flat))
-        kernels().predict(features, bins, coins.ravel(), self.weights, self.covariances, self.counts, self.trust, logits)
+        learned = (self.weights, self.covariances, self.counts, self.blind, self.pooled, self.trust)
+        kernels().predict(features, bins, coins.ravel(), *learned, logits)
         return logits.reshape(scores.shape)
+
+    def _standardised(self, scores: Floats) -> Floats:
+        return np.clip(scores / self.scale - self.centre / self.scale, -_LARGEST, _LARGEST)
 
 
 def kernels() -> Any:

@@ -9,6 +9,10 @@ For δ > 0 the K coins of one output are not K independent tests: an output may 
 no stake on coin k of trial t exceeds an amount γ_tk that was fixed before trial t, the expected gain of a step is at most
 δγ_tk (half of that if only one kind of guess can happen), so that Π_t G_t / (1 + δ Σ_k γ_tk) is a supermartingale over
 trials. It reaches 1/β with probability at most β, ever. Coins on which nothing was staked are charged for all the same.
+
+All that holds for coins in any order that does not depend on them. In case the canaries of a trial stand in one that does (all
+inserted ones first, say), they are wagered on in a random order of each trial's own, unless their scores use coins of
+lower-index canaries.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid
 from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
+from lidp.streams import Purpose, trial_words
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class CoinWager(AnytimeMethod):
             object.__setattr__(self, "cap", checks.positive(cap=self.cap))
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         scores.flips()
 
     def begin(self, *, delta: float, failure_probability: float) -> CoinWagerRun:
@@ -101,7 +108,8 @@ class CoinWagerRun:
         self._trials = 0
         self._path: list[tuple[int, float]] = []
         self._last: Scores | None = None
-        self._waiting: list[Scores] = []
+        self._given = 0
+        self._waiting: list[tuple[Floats, Bools]] = []
         self._predictor: CoinPredictor | None = None
 
     @property
@@ -115,45 +123,53 @@ class CoinWagerRun:
         if self._last is not None and scores.design != self._last.design:
             raise InvalidScores(f"the run began with {self._last.design}, these trials have {scores.design}")
         self._last = scores
+        values, coins = self._in_betting_order(scores)
+        self._given += scores.trials
         if self.method.log_odds:
-            self._wager(np.nan_to_num(scores.flips()[0], nan=0.0), scores)  # of a failed run nothing is predicted
+            self._wager(np.nan_to_num(values, nan=0.0), coins)  # of a failed run nothing is predicted
             return self.epsilon
-        rest = scores if self._predictor else self._calibrate(scores)
-        if rest is not None and self._predictor is not None:
-            logits = self._predictor.predict(*rest.flips())
-            self._wager(logits, rest)
+        if self._predictor is None:
+            values, coins = self._calibrate(values, coins, scores.sequential)
+        if len(values) and self._predictor is not None:
+            self._wager(self._predictor.predict(values, coins), coins)
         return self.epsilon
 
-    def _calibrate(self, scores: Scores) -> Scores | None:
+    def _in_betting_order(self, scores: Scores) -> tuple[Floats, Bools]:
+        """The scores and coins of each trial in the order in which they are wagered on: a function of the trial's number."""
+        values, coins = scores.flips()
+        if scores.canaries == 1 or scores.sequential or self.method.log_odds:
+            return values, coins
+        words = trial_words(0, range(self._given, self._given + scores.trials), purpose=Purpose.BETTING_ORDER)
+        shuffled = np.empty_like(values), np.empty_like(coins)
+        kernels().shuffle(values, coins, words[:, 0], *shuffled)
+        return shuffled
+
+    def _calibrate(self, values: Floats, coins: Bools, sequential: bool) -> tuple[Floats, Bools]:
         """Wait until enough scores are seen; returns the trials that may be wagered on.
 
         The trial that completes the calibration may be: its scores are output, its coins have not been used.
         """
-        needed = math.ceil(CALIBRATION_SCORES / scores.canaries)
-        if scores.sequential:
+        needed = math.ceil(CALIBRATION_SCORES / values.shape[1])
+        if sequential:
             needed += 1  # sequential scores show coins of their own trial: calibrate on trials that are not wagered on
-        seen = sum(block.trials for block in self._waiting)
-        if seen + scores.trials < needed:
-            self._waiting.append(scores)
-            self._trials += scores.trials
-            return None
-        blocks = [*self._waiting, scores[: needed - seen]]
-        calibration = np.concatenate([block.flips()[0] for block in blocks])
-        self._predictor = CoinPredictor(calibration[:-1] if scores.sequential else calibration)
-        warm_up = blocks[:-1] if needed - seen == 1 else [*blocks[:-1], blocks[-1][:-1]]
-        for block in warm_up:  # learned from, nothing staked
-            self._predictor.predict(*block.flips())
+        self._waiting.append((values, coins))
+        if self._given < needed:
+            self._trials = self._given
+            return values[:0], coins[:0]
+        values, coins = (np.concatenate(blocks) for blocks in zip(*self._waiting, strict=True))
+        self._predictor = CoinPredictor(values[: needed - 1 if sequential else needed])
+        self._predictor.predict(values[: needed - 1], coins[: needed - 1])  # learned from, nothing staked
         self._trials = needed - 1
         self._waiting = []
-        return scores[needed - seen - 1 :]
+        return values[needed - 1 :], coins[needed - 1 :]
 
-    def _wager(self, logits: Floats, scores: Scores) -> None:
-        _, coins = scores.flips()
+    def _wager(self, logits: Floats, coins: Bools) -> None:
+        canaries = coins.shape[1]
         if not self._wagered:
-            self._wager_with(self._caps(scores.canaries, first=True), logits[:1], coins[:1])
+            self._wager_with(self._caps(canaries, first=True), logits[:1], coins[:1])
             logits, coins = logits[1:], coins[1:]
         if len(logits):
-            self._wager_with(self._caps(scores.canaries, first=False), logits, coins)
+            self._wager_with(self._caps(canaries, first=False), logits, coins)
 
     def _caps(self, canaries: int, *, first: bool) -> tuple[Floats, Floats]:
         """γ for each ε, and the log of what a trial with such caps costs."""
@@ -161,7 +177,7 @@ class CoinWagerRun:
         kinds = len(self.method.direction.parts) / 2
         return caps, np.log1p(kinds * self.delta * canaries * caps)
 
-    def _wager_with(self, caps: tuple[Floats, Floats], logits: Floats, coins: NDArray[np.bool_]) -> None:
+    def _wager_with(self, caps: tuple[Floats, Floats], logits: Floats, coins: Bools) -> None:
         steps = np.empty((len(logits), 2), dtype=np.int64)
         parts = self.method.direction.parts
         self._rejected, self._reach, written = kernels().wager(

@@ -47,6 +47,7 @@ class GaussianDP(Method):
             raise InvalidArgument(f"interval must be a method of rates such as Bernstein(2), got {self.interval!r}")
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         if scores.has_coins and scores.canaries > 1:
             raise MethodNotApplicable(
                 f"gaussian-dp on coin-flip scores needs 1 canary a trial, there are {scores.canaries}; use one-run-fdp"

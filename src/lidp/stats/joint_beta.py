@@ -44,6 +44,7 @@ class JointBeta(Method):
         check_strategy(self.name, self.threshold)
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         check_one_canary(self.name, scores)
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:

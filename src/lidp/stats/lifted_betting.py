@@ -51,6 +51,7 @@ class LiftedBetting(AnytimeMethod):
         check_grid(self.resolution, self.largest)
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         scores.arms()
 
     def begin(self, *, delta: float, failure_probability: float) -> LiftedBettingRun:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from lidp import checks
 from lidp.claim import Direction
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import InvalidArgument
+from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 
 ALIKE = "held-out canaries are drawn and scored like the inserted ones"
@@ -26,9 +26,18 @@ class Method(ABC):
     """whether the bound holds after every trial at once, so that an audit may stop when it likes"""
     direction: Direction
 
-    @abstractmethod
     def check(self, scores: Scores) -> None:
-        """Raise ``MethodNotApplicable`` with the reason if the method says nothing about these scores."""
+        """Raise ``MethodNotApplicable`` with the reason if the method says nothing about these scores.
+
+        Methods add reasons of their own to this one, which holds for all: trials that were stopped because of what they showed
+        are no sample of a fixed size.
+        """
+        if scores.stopped_early and not self.anytime:
+            raise MethodNotApplicable(
+                f"{self.name} is not anytime-valid, and these {scores.trials:,} trials were stopped when the claim was refuted: "
+                "it would be wrong too often; run the audit with stop_when='never' (--stop-when never), or use an anytime-valid "
+                "method such as coin-wager or lifted-betting"
+            )
 
     @abstractmethod
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
@@ -61,6 +70,7 @@ class Method(ABC):
 
         ``trials`` is for runs that saw more trials than the ``scores`` at hand.
         """
+        Method.check(self, scores)  # whatever the method itself has checked: no bound is made without it
         return EpsilonBound(
             epsilon=max(0.0, float(epsilon)),
             delta=delta,

@@ -23,6 +23,7 @@ from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.method import Method, check_direction, check_probabilities
 from lidp.stats.thresholds import FixedThreshold, SplitThreshold, ThresholdStrategy, UnionThreshold, split_trials
+from lidp.streams import Purpose, stream
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -81,6 +82,7 @@ class GuessCounting(Method):
         """The bound from the counts alone."""
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         if not scores.has_coins:
             raise MethodNotApplicable(
                 f"{self.name} needs independent fair coins, these scores have none: inserted and held-out canaries whose "
@@ -149,7 +151,7 @@ class GuessCounting(Method):
 
     def _guess(self, scores: Scores, fraction: float) -> Guesses:
         values, coins = scores.flips()[0].ravel(), scores.flips()[1].ravel()
-        order = np.argsort(values, kind="stable")
+        order = _by_rank(values)
         order = order[~np.isnan(values[order])]
         made = max(1, round(fraction * len(values)))
         n_in = {Direction.FORWARD: made, Direction.BACKWARD: 0, Direction.BOTH: (made + 1) // 2}[self.direction]
@@ -165,6 +167,15 @@ class GuessCounting(Method):
             lowest_in=float(values[guessed_in[0]]) if n_in else None,
             highest_out=float(values[guessed_out[-1]]) if n_out else None,
         )
+
+
+def _by_rank(values: Floats) -> NDArray[np.intp]:
+    """The places of the values from the smallest to the largest, equal ones in a random order that is always the same.
+
+    By index they would be in the order of the coins, where those were sorted.
+    """
+    places: NDArray[np.intp] = stream(0, trial=0, purpose=Purpose.TIES).permutation(len(values))
+    return places[np.argsort(values[places], kind="stable")]
 
 
 def _halvings(number: int, scores: Scores) -> list[float]:

@@ -62,6 +62,7 @@ def applicable(scores: Scores) -> dict[str, Method | str]:
     for name, kind in METHODS.items():
         method = kind()
         try:
+            Method.check(method, scores)
             method.check(scores)
         except MethodNotApplicable as reason:
             found[name] = str(reason)
@@ -94,6 +95,7 @@ def bound(
         method = method_named(method)()
     elif not isinstance(method, Method):
         raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
+    Method.check(method, scores)
     return method.bound(scores, delta=delta, failure_probability=failure_probability)
 
 

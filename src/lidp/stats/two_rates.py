@@ -105,6 +105,7 @@ class TwoRates(Method):
         """Upper confidence limit of the rate, per threshold."""
 
     def check(self, scores: Scores) -> None:
+        super().check(scores)
         if scores.has_coins and scores.canaries > 1:
             raise MethodNotApplicable(
                 f"{self.name} on coin-flip scores needs 1 canary a trial, there are {scores.canaries}: how many are "
