@@ -1,6 +1,11 @@
-"""What all tests share."""
+"""Settings for all tests."""
 
 import pytest
+from hypothesis import settings
+
+# Examples follow from the test alone, on any machine and in any order: no deadline that load could break, no leftovers.
+settings.register_profile("lidp", deadline=None, derandomize=True, database=None)
+settings.load_profile("lidp")
 
 
 @pytest.fixture(scope="session", autouse=True)

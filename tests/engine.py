@@ -13,6 +13,7 @@ import numpy as np
 import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target
 from lidp.store import Store
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ class Trouble:
             return [float("nan")]
         if unlucky and self.kind == "dies":
             os._exit(9)
-        if unlucky and self.kind == "hangs":
-            time.sleep(60)
+        while unlucky and self.kind == "hangs":
+            time.sleep(1)
         return output
 
 
@@ -126,6 +127,18 @@ def slow(dataset, rng):
     return leaky(dataset, rng)
 
 
+@dataclass(frozen=True)
+class SlowUntil:
+    """A leaky mechanism that takes a moment per run until a file exists, then none."""
+
+    mark: str
+
+    def __call__(self, dataset, rng):
+        if not Path(self.mark).exists():
+            time.sleep(0.02)
+        return leaky(dataset, rng)
+
+
 def finished(path):
     """How many trials a store has, which need not exist."""
     if not Path(path).exists():
@@ -134,15 +147,9 @@ def finished(path):
         return len(store.finished())
 
 
-def wait_for_more(path, before=0, seconds=60.0):
-    """Wait until a store under way has more finished trials than before; returns how many."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = finished(path)
-        if found > before:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"no trial finished within {seconds} s")
+def wait_for_more(path, before=0):
+    """Wait until a store under way has more than ``before`` finished trials; return how many."""
+    return wait_until(lambda: max(finished(path) - before, 0), f"{path} has more than {before} trials") + before
 
 
 def chatty(dataset, rng):

@@ -13,6 +13,7 @@ import pytest
 from lidp import AuditInterrupted, Claim, CoinFlip, EpsilonBound, audit
 from lidp.cli.app import run
 from tests.engine import LEAKY, SLOW, wait_for_more
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 
@@ -140,7 +141,7 @@ def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):
     )  # fmt: skip
     wait_for_more(store, 20)  # the first one finished need not be the first one, and then there is no bound yet
     os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "of 2,000 trials" in out
     assert f"lidp resume {store}" in err

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import socket
 import struct
 import tarfile
 import threading
@@ -15,6 +16,7 @@ from lidp.cli.app import run
 from lidp.data import Dataset, fashion_mnist, load_fashion_mnist, load_purchases, purchases, synthetic_purchases
 from lidp.data.idx import parse_idx, unpack
 from lidp.errors import InvalidData
+from tests.waiting import PATIENCE
 
 HERE = all((fashion_mnist.DEBIAN / f"{name}.gz").is_file() for name in fashion_mnist.FILES)
 needs_fashion_mnist = pytest.mark.skipif(not HERE, reason="needs Debian's package dataset-fashion-mnist")
@@ -113,7 +115,7 @@ def site():
     files = {}
 
     class Site(http.server.BaseHTTPRequestHandler):
-        timeout = 10
+        timeout = PATIENCE
 
         def do_GET(self):
             name = self.path.lstrip("/")
@@ -184,7 +186,7 @@ def test_a_bad_file_of_fashion_mnist(tmp_path, clothes, name, made_bad, message,
     (folder / name).unlink()
     (folder / f"{name}{ending}").write_bytes(made_bad(clothes))
     with pytest.raises(InvalidData) as caught:
-        load_fashion_mnist(folder, download=True, url="http://127.0.0.1:9")  # a place that is named is never written to
+        load_fashion_mnist(folder, download=True, url="http://nowhere.invalid")  # a place that is named is never written to
     said = str(caught.value)
     assert said.startswith(f"{folder / name}{ending}: ")  # which file,
     assert message in said
@@ -211,7 +213,7 @@ def test_fetching_fashion_mnist(clothes, nowhere, site):
     files |= {f"{name}.gz": gzip.compress(content) for name, content in clothes.items()}
     assert len(load_fashion_mnist(download=True, url=url)) == 30
     assert len(load_fashion_mnist()) == 30  # from the cache
-    assert len(load_fashion_mnist(download=True, url="http://127.0.0.1:9")) == 30  # which nothing is fetched for
+    assert len(load_fashion_mnist(download=True, url="http://nowhere.invalid")) == 30  # which nothing is fetched for
     assert sorted(path.name for path in kept.iterdir()) == sorted(files)
     # one that is damaged is fetched anew, and no other
     asked.clear()
@@ -408,8 +410,10 @@ def test_purchases_that_are_not_there(tmp_path, nowhere):
         load_purchases(tmp_path)
     with pytest.raises(InvalidData, match="Purchase-100 is not in"):
         load_purchases()
-    with pytest.raises(InvalidData, match="cannot be fetched"):
-        load_purchases(download=True, url="http://127.0.0.1:9/nothing")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
+        with pytest.raises(InvalidData, match="cannot be fetched"):
+            load_purchases(download=True, url=f"http://127.0.0.1:{silent.getsockname()[1]}/nothing")
 
 
 def test_fetching_purchases(few, nowhere, site):

@@ -9,6 +9,7 @@ import pytest
 
 from lidp.data import load_fashion_mnist, synthetic_purchases
 from lidp.errors import InvalidData
+from tests.waiting import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 VERDICTS = {  # what each prints, in order
@@ -20,7 +21,7 @@ VERDICTS = {  # what each prints, in order
 
 def run(*arguments):
     command = [sys.executable, "-W", "ignore", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_all_examples_are_tested():

@@ -1,6 +1,5 @@
 """``lidp reproduce``: the same whoever runs it, nothing lost, and its numbers those of the library."""
 
-import contextlib
 import csv
 import json
 import math
@@ -8,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from lidp.reproduce.experiment import Cell, Finding
 from lidp.reproduce.gaussian_correlation import slope
 from lidp.reproduce.models_needed import WAYS, models_to_reach
 from lidp.reproduce.sweeps import models_spent
+from tests.waiting import PATIENCE, wait_until, wait_until_gone
 
 ROOT = Path(__file__).parent.parent
 QUICK = "gaussian-dimension"
@@ -58,32 +57,16 @@ def test_the_same_for_any_number_of_workers(tmp_path):
     assert files(again.folder) == files(one.folder)
 
 
-def children_of(text, seconds=10.0):
-    """Processes with this text on their command line, once they had time to end."""
-    end = time.monotonic() + seconds
-    while True:
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if text.encode() in (process / "cmdline").read_bytes():
-                    found.append(process.name)
-        if not found or time.monotonic() > end:
-            return found
-        time.sleep(0.1)
-
-
 def test_killed_and_gone_on_with(tmp_path):
     """The last line of the kept cells may be cut short; what is whole is kept, what is not is computed again."""
     whole = reproduce(QUICK, out=tmp_path / "whole")
     command = [sys.executable, "-m", "lidp", "reproduce", QUICK, "--out", str(tmp_path / "a"), "--quiet"]
     cells = tmp_path / "a" / QUICK / "cells.jsonl"
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while (not cells.exists() or cells.read_text().count("\n") < 4) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: cells.exists() and cells.read_text().count("\n") >= 4, "some cells are kept")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert children_of(str(tmp_path / "a")) == []
+    wait_until_gone(str(tmp_path / "a"))
     kept = cells.read_text().rpartition("\n")[0] + "\n"
     assert kept.count("\n") >= 4
     cells.write_text(kept + '{"cell": "{\\"step\\": ')
@@ -92,18 +75,28 @@ def test_killed_and_gone_on_with(tmp_path):
     assert cells.read_text().startswith(kept)
 
 
+INTERRUPTED = """
+import os, signal, sys
+from lidp.cli import main
+from lidp.reproduce.kept_cells import KeptCells
+
+def add(self, cell, rows, usual=KeptCells.add):
+    usual(self, cell, rows)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+KeptCells.add = add
+main()
+"""
+
+
 def test_interrupted(tmp_path):
-    command = [sys.executable, "-m", "lidp", "reproduce", QUICK, "--out", str(tmp_path), "--quiet"]
+    """After the first cell, by a signal that the process sends to itself: from outside it might come too late."""
+    command = [sys.executable, "-c", INTERRUPTED, "reproduce", QUICK, "--out", str(tmp_path), "--quiet"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    cells = tmp_path / QUICK / "cells.jsonl"
-    end = time.monotonic() + 60
-    while not cells.exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert complaint.strip().endswith("lidp: interrupted; the same command goes on where it stopped")
-    assert children_of(str(tmp_path)) == []
+    wait_until_gone(str(tmp_path))
     resumed = reproduce(QUICK, out=tmp_path)
     assert files(resumed.folder) == files(reproduce(QUICK, out=tmp_path / "whole").folder)
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ parser.add_argument("--out", required=True)
 parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--noise", type=float, default=1.0)
 parser.add_argument("--fail", type=int, default=0, help="fail in one of so many runs, by seed")
-parser.add_argument("--hang-once", help="a file that says that it has hung already")
 parser.add_argument("--nonsense", choices=["text", "few", "nan", "nothing", "pickle"])
 parser.add_argument("--form", choices=["npy", "text", "json"], default="npy")
 given = parser.parse_args()
@@ -21,9 +19,6 @@ given = parser.parse_args()
 if given.fail and given.seed % given.fail == 0:
     sys.stdout.write("the disk is on fire\n")
     sys.exit(7)
-if given.hang_once and not Path(given.hang_once).exists():
-    Path(given.hang_once).touch()
-    time.sleep(1000)
 data = np.load(given.data)
 rows = data["x"] / np.maximum(np.linalg.norm(data["x"], axis=1, keepdims=True), 1.0)
 model = rows.sum(axis=0) + given.noise * np.random.default_rng(given.seed).standard_normal(rows.shape[1])

@@ -8,6 +8,7 @@ import pytest
 
 from lidp import InvalidArgument
 from lidp.pairs.assertions import NotPrivate, Suite, share_of_call
+from tests.waiting import PATIENCE
 
 pytest_plugins = ["pytester"]
 
@@ -49,7 +50,7 @@ def session(pytester, monkeypatch):
 def witness_command(path):
     # In a process of its own: pytester forgets modules that are imported while it is at work.
     command = [sys.executable, "-m", "lidp", "witness", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_right_ones_pass_and_wrong_ones_fail_with_all_that_is_needed(session):

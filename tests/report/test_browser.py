@@ -13,6 +13,7 @@ from lidp.report.comparison import Comparison
 from tests.engine import run as audit
 from tests.report.results import pair_result, result_like, scores_like
 from tests.report.test_page import EVIL, found_at
+from tests.waiting import PATIENCE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need the Python package selenium")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -84,6 +85,8 @@ def browser():
         options.add_argument("--no-sandbox")  # which does not work for root
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    started.set_script_timeout(PATIENCE)
+    started.set_page_load_timeout(PATIENCE)
     yield started
     started.quit()
 
