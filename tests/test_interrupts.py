@@ -10,6 +10,7 @@ import pytest
 import lidp
 from tests.engine import finished, wait_for_more
 from tests.pages import ROOT
+from tests.waiting import PATIENCE
 
 AUDIT = [
     sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
@@ -26,9 +27,9 @@ def test_a_signal_to_the_whole_group_keeps_what_is_finished(tmp_path, how, worke
     process = subprocess.Popen(
         command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    before = wait_for_more(path, seconds=300.0)
+    before = wait_for_more(path)
     os.killpg(process.pid, how)
-    _, told = process.communicate(timeout=300)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, told
     assert told.splitlines()[-1].startswith("lidp: interrupted; to go on: lidp resume")
     assert finished(path) >= before
@@ -41,9 +42,9 @@ def test_sighup_is_ignored_if_it_was_ignored_before(tmp_path):
     command = [*AUDIT, "--store", str(path)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, cwd=ROOT, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN), **quiet)
-    before = wait_for_more(path, seconds=300.0)
+    before = wait_for_more(path)
     process.send_signal(signal.SIGHUP)
-    wait_for_more(path, before, seconds=300.0)
+    wait_for_more(path, before)
     assert process.poll() is None
     process.terminate()
-    assert process.wait(timeout=300) == 130
+    assert process.wait(timeout=PATIENCE) == 130

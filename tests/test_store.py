@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from lidp.streams import draw_coins
 from lidp.trials.trial import TrialRecord
 from tests.engine import Numbers, closeness, finished, leaky, run
 from tests.pages import ROOT
+from tests.waiting import PATIENCE, wait_until
 
 READ_AND_CLOSE = "import sys; from lidp.store import Store; s = Store.read(sys.argv[1]); print(len(s.trials())); s.close()"
 
@@ -100,15 +100,15 @@ def test_report_during_resume_loses_no_trial(tmp_path):
     options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     gate.write_text("10")
     first = subprocess.Popen([*command, "audit", *arguments, "--store", str(path)], **options)
-    wait_until(lambda: finished(path) == 10, first)
+    wait_until(lambda: finished(path) == 10, "10 trials are kept")
     first.kill()
     first.wait()
     second = subprocess.Popen([*command, "resume", str(path), "--quiet"], **options)
     for reached in (20, 30, 40):
         gate.write_text(str(reached))
-        wait_until(lambda reached=reached: finished(path) >= reached, second)
+        wait_until(lambda reached=reached: finished(path) >= reached, f"{reached} trials are kept")
         subprocess.run([*command, "report", str(path), "-o", str(tmp_path / "r.html")], check=True, **options)
-    assert second.wait(timeout=300) == 0
+    assert second.wait(timeout=PATIENCE) == 0
     assert finished(path) == 40
 
 
@@ -125,14 +125,6 @@ def mechanism(dataset, rng):
 
 target = lidp.Target(mechanism, Numbers(), closeness)
 """
-
-
-def wait_until(holds, process=None, seconds=300.0):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert process is None or process.poll() is None, "the process ended early"
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
 
 
 def test_a_reader_sees_whole_trials_only(store):
@@ -189,7 +181,7 @@ def test_a_finished_trial_is_written_while_the_next_one_runs(tmp_path):
     seen = []
 
     def waits_until_all_before_are_kept(dataset, rng):
-        wait_until(lambda: finished(path) == len(seen), seconds=120.0)
+        wait_until(lambda: finished(path) == len(seen), "the trials before are kept")
         seen.append(finished(path))
         return leaky(dataset, rng)
 
@@ -202,7 +194,7 @@ def test_workers_let_the_driver_write_while_they_run(tmp_path):
 
     def last_trial_waits_for_the_others(dataset, rng):
         if rng.bit_generator.seed_seq.spawn_key[0] == 3:
-            wait_until(lambda: finished(path) == 3, seconds=120.0)
+            wait_until(lambda: finished(path) == 3, "the trials before are kept")
         return leaky(dataset, rng)
 
     result = run(Target(last_trial_waits_for_the_others, Numbers(), closeness), trials=4, store=path, workers=2)
@@ -232,7 +224,7 @@ def test_a_store_that_is_deleted_ends_the_audit_with_a_word(tmp_path, delete, wo
 
     def deletes(dataset, rng):
         if rng.bit_generator.seed_seq.spawn_key[0] == 5:
-            wait_until(lambda: finished(path) >= 4, seconds=120.0)
+            wait_until(lambda: finished(path) >= 4, "the trials before are kept")
             path.unlink() if delete == "file" else shutil.rmtree(folder, ignore_errors=True)
         return leaky(dataset, rng)
 
@@ -251,7 +243,7 @@ def test_a_forked_child_may_not_write(store):
     queue = context.Queue()
     child = context.Process(target=write, args=(queue,))
     child.start()
-    assert "forked copy" in queue.get(timeout=60)
+    assert "forked copy" in queue.get(timeout=PATIENCE)
     child.join()
     store.keep_trials([trial(1)])
     assert finished(store.path) == 1
@@ -405,7 +397,7 @@ def as_nobody(read, path):
     queue = context.Queue()
     child = context.Process(target=work, args=(queue,))
     child.start()
-    found = queue.get(timeout=120)
+    found = queue.get(timeout=PATIENCE)
     child.join()
     return found
 

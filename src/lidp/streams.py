@@ -26,8 +26,8 @@ class Purpose(IntEnum):
     LEFT_OUT = 6
     GLOBAL = 7
     ARM_ORDER = 8
-    BETTING_ORDER = 9
-    TIES = 10
+    BETTING_ORDER = 16
+    TIES = 17
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:
