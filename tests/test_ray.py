@@ -1,5 +1,6 @@
 """Audits on a real cluster of several nodes: the same result as in this process, and nothing lost in trouble."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
@@ -29,6 +31,7 @@ from lidp.store import Store
 from lidp.trials import ray_executor
 from lidp.trials.ray_cluster import Cluster, connected
 from lidp.trials.ray_executor import Ray
+from lidp.trials.trial import TrialSetup
 from tests import engine
 from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
 
@@ -440,14 +443,66 @@ def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
     same(result, run(fragile, trials=20))
 
 
-def test_a_mechanism_that_interrupts_has_ended_its_process(ray):
-    def rude(dataset, rng):
-        if rng.random() < 0.2:
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, SystemExit])
+def test_whatever_a_mechanism_raises_is_a_failed_run(ray, kind):
+    def raising(kind):
+        def mechanism(dataset, rng):
+            if rng.random() < 0.3:
+                raise kind
+            return leaky(dataset, rng)
+
+        return Target(mechanism, Numbers(), closeness, name="raising")
+
+    result = run(raising(kind), executor=Ray(), trials=10)
+    same(result, run(raising(ValueError), trials=10))
+    assert result.failed_runs > 0
+    assert all(kind.__name__ in note.failures["scores"] for note in result.notes if note.failures)
+
+
+def test_a_forked_child_does_not_go_on_with_the_trials(ray):
+    def forks(dataset, rng):
+        output = leaky(dataset, rng)
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+        return output
+
+    plain = Target(leaky, Numbers(), closeness, name="x")
+    same(run(Target(forks, Numbers(), closeness, name="x"), executor=Ray(), trials=10), run(plain, trials=10))
+
+
+class OwnGenerator:
+    """Noise from a generator that is pickled with the mechanism."""
+
+    def __init__(self):
+        self.own = np.random.default_rng()
+
+    def __call__(self, dataset, rng):
+        return [self.own.standard_normal()]
+
+
+def from_the_system(dataset, rng):
+    return [np.random.default_rng().standard_normal()]
+
+
+def test_own_randomness_that_every_process_replays_is_refused(ray):
+    with pytest.raises(InvalidArgument, match="same ones in every worker process"):
+        run(Target(OwnGenerator(), Numbers(), closeness), executor=Ray(), trials=4)
+    assert run(Target(from_the_system, Numbers(), closeness), executor=Ray(), trials=4).bound.trials == 4
+
+
+def test_an_executor_that_waits_returns_control(ray, tmp_path):
+    gate = tmp_path / "gate"
+
+    def waits(dataset, rng):
+        while not gate.exists():
+            time.sleep(0.01)
         return leaky(dataset, rng)
 
-    result = run(Target(rude, Numbers(), closeness), executor=Ray(), trials=10)
-    assert 1 <= result.failed_runs <= 6
+    results = Ray().run(TrialSetup(Target(waits, Numbers(), closeness), CoinFlip(2), 0), [0])
+    assert next(results) == []
+    gate.touch()
+    assert [record.index for records in results for record in records] == [0]
 
 
 def test_a_trial_that_hangs_is_given_up(ray):

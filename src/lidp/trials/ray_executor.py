@@ -90,8 +90,10 @@ class Ray:
             except ray.exceptions.RayError as failure:
                 raise AuditFailed(f"work on the cluster failed: {type(failure).__name__}: {failure}") from None
             finally:
-                with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
-                    ray.cancel(task, force=True)
+                # Only what still runs: Ray ends this process if it is asked to cancel a task that has just finished.
+                if not ray.wait([task], timeout=0)[0]:
+                    with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
+                        ray.cancel(task, force=True)
         if error is not None:
             raise AuditFailed(error)
         return found
