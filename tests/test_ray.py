@@ -336,7 +336,7 @@ def test_the_driver_killed_and_resumed(nodes, file, tmp_path):
     """SIGKILL, a node killed besides, and on with the same cluster: every trial once, the result that of one process."""
     store = tmp_path / "a.db"
     driver = start(command(file, store, nodes.address, 300), tmp_path)
-    engine.wait_for_more(store, 20, LONG)
+    engine.wait_for_more(store, 20)
     driver.kill()
     driver.communicate(timeout=LONG)
     nodes.kill()
@@ -358,7 +358,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(nodes, file, tmp_
     for how, name in ((signal.SIGINT, "a.db"), (signal.SIGTERM, "b.db")):
         store = tmp_path / name
         driver = start(command(file, store, nodes.address, 2000), tmp_path)
-        engine.wait_for_more(store, 5, LONG)
+        engine.wait_for_more(store, 5)
         os.kill(driver.pid, how)
         complaint = driver.communicate(timeout=LONG)[1]
         assert driver.returncode == 130, complaint
