@@ -9,6 +9,10 @@ lidp.errors.InvalidArgument: failure_probability must lie strictly between 0 and
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lidp.errors import InvalidArgument
 
@@ -93,3 +97,12 @@ def count(**named: object) -> int:
     if not 1 <= number < math.inf or number != int(number):
         raise InvalidArgument(f"{name} must be a whole number of at least 1, got {value}")
     return int(number)
+
+
+def first_not_finite(features: NDArray[Any]) -> tuple[int, ...] | None:
+    """Return the first place where features are not finite as float32, in which models are trained; None if there is none."""
+    if features.dtype.kind != "f":
+        return None  # no integer is too large for a float32
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(features.astype(np.float32, copy=False))
+    return None if finite.all() else tuple(int(number) for number in np.argwhere(~finite)[0])

@@ -104,7 +104,6 @@ def test_every_run_sees_the_records_as_they_were(kind):
 
     def train(given, _planting):
         seen.append(spoil(given))
-        return None
 
     data = PooledRecords(records, pool)
     canaries = np.array([0, 1, 0])

@@ -90,12 +90,11 @@ def examples(
         raise InvalidData(f"{path}: {features} is empty, of shape {x.shape}")
     if y.min() < 0 or y.max() > np.iinfo(np.int64).max:
         raise InvalidData(f"{path}: {labels} must be labels from 0, got {y.min()} to {y.max()}")
-    with np.errstate(over="ignore"):  # what is too large for a float32 is found below
-        rows = x.reshape(len(x), -1).astype(np.float32)
-    if not np.isfinite(rows).all():
-        place = np.argwhere(~np.isfinite(rows))[0]
+    rows = x.reshape(len(x), -1)
+    place = checks.first_not_finite(rows)
+    if place is not None:
         raise InvalidData(f"{path}: {features}: example {place[0]}, feature {place[1]} is not a finite number (of 32 bits)")
-    return rows, y.astype(np.int64)
+    return rows.astype(np.float32), y.astype(np.int64)
 
 
 def _classes(path: Path, labels: NDArray[np.int64]) -> int:

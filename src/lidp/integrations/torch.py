@@ -29,7 +29,7 @@ _LEAST_NOISE = 1e-3
 
 @dataclass(frozen=True)
 class PlantedRecords:
-    """Records that stay as they are, and gradient canaries that are planted while training. Every run gets a copy of the records."""
+    """Records, of which every run gets a copy, and gradient canaries that are planted while training."""
 
     records: Any = field(repr=False)
     seeds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
