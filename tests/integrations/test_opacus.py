@@ -10,7 +10,7 @@ pytest.importorskip("opacus", reason="needs the extra torch")
 
 from opacus import PrivacyEngine  # noqa: E402
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
