@@ -8,6 +8,7 @@ import signal
 import sys
 
 from lidp.cli.app import run
+from lidp.cli.output import end_of_results
 
 
 def main() -> None:
@@ -24,4 +25,5 @@ def main() -> None:
         code = 0 if isinstance(error, BrokenPipeError) else 2
         if code:
             sys.stderr.write(f"lidp: cannot write the result: {error.strerror}\n")
+    end_of_results()
     sys.exit(code)

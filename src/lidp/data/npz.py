@@ -14,6 +14,7 @@ from lidp import checks
 from lidp.data.dataset import Dataset
 from lidp.data.places import is_web_page
 from lidp.errors import InvalidData
+from lidp.npz_files import load_arrays
 
 MOST_CLASSES = 10_000
 """More classes than this are taken for labels that are something else: numbers of customers, say."""
@@ -51,10 +52,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             start = stream.read(100)
             if not zipfile.is_zipfile(stream):
                 raise InvalidData(f"{path}: {_EXPECTED}; {_instead(start)}")
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as file:
-                present = list(file.files)
-                arrays = {name: file[name] for name in _NAMES if name in present}
+            present, arrays = load_arrays(stream, _NAMES)
     except FileNotFoundError:
         raise InvalidData(f"{path}: there is no such file") from None
     except InvalidData:
@@ -65,9 +63,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     for name, other in (("x", "y"), ("y", "x"), ("test_x", "test_y"), ("test_y", "test_x")):
         if name not in arrays and (other in arrays or name in ("x", "y")):
             raise InvalidData(f"{path}: has no array {name!r}; it has {', '.join(present) or 'none'}")
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise InvalidData(f"{path}: {_EXPECTED}; its {name} is no array")
     return arrays
 
 
