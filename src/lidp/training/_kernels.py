@@ -282,10 +282,10 @@ def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pr
         here -= inputs
         if layer > 0:
             for k in range(inputs):
-                total = 0.0
+                back = 0.0
                 for j in range(outputs):
-                    total += np.float64(theta[weight + j * inputs + k]) * above[j]
-                signals[here + k] = total if below[k] > 0.0 else 0.0
+                    back += theta[weight + j * inputs + k] * above[j]
+                signals[here + k] = back if below[k] > 0.0 else 0.0
     if not norm < np.inf:
         return
     factor = min(1.0, clip / math.sqrt(max(norm, 1e-300)))
