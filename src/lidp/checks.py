@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lidp.errors import InvalidArgument
 
@@ -102,3 +106,12 @@ def one_of(known: Sequence[str], /, **named: object) -> str:
     if not isinstance(value, str) or value not in known:
         raise InvalidArgument(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return value
+
+
+def first_not_finite(features: NDArray[Any]) -> tuple[int, ...] | None:
+    """Return the first place where features are not finite as float32, in which models are trained; None if there is none."""
+    if features.dtype.kind != "f":
+        return None  # no integer is too large for a float32
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(features.astype(np.float32, copy=False))
+    return None if finite.all() else tuple(int(number) for number in np.argwhere(~finite)[0])

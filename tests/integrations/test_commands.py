@@ -16,6 +16,7 @@ import pytest
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
 from lidp.cli import run as main
+from lidp.integrations import commands
 from lidp.integrations.commands import ProgramFailed, command_target, read_losses
 from lidp.target import fingerprint
 from tests.waiting import PATIENCE, processes_with, wait_until, wait_until_gone
@@ -102,10 +103,10 @@ def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypat
     def refuse(*_args, **_options):
         raise OSError(24, "Too many open files")
 
-    usual = Path.open
+    usual = commands.create_private
 
-    def refuse_log(path, *args, **options):
-        return refuse() if path.name == "log.txt" else usual(path, *args, **options)
+    def refuse_log(path, *args):
+        return refuse() if path.name == "log.txt" else usual(path, *args)
 
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / 'trainer_program.py'} $@\n")
@@ -116,7 +117,7 @@ def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypat
     failing = command_target(f"{command} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "file")
     for place, name, value, message in (
         (tempfile, "tempdir", str(tmp_path / "nowhere"), "making a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
-        (Path, "open", refuse_log, "writing .*log.txt failed: .*Too many open files; make room"),
+        (commands, "create_private", refuse_log, "writing .*log.txt failed: .*Too many open files; make room"),
         (Path, "read_bytes", refuse, "reading .*out failed: .*Too many open files; see that"),
     ):
         monkeypatch.setattr(place, name, value)
@@ -277,6 +278,66 @@ def test_an_interrupt_leaves_no_program_and_no_data_behind(tmp_path, signal_numb
         process.kill()
     wait_until_gone(str(tmp_path))
     assert not list((tmp_path / "data").iterdir())
+
+
+@pytest.mark.parametrize("who", ["driver", "workers"])
+def test_data_do_not_outlive_a_killed_process(tmp_path, who):
+    """SIGKILL, which nobody can answer: the data of the runs go all the same."""
+    temporary, started = tmp_path / "data", tmp_path / "started"
+    temporary.mkdir()
+    started.mkdir()
+    script = tmp_path / "slow.sh"
+    # Its parent is the worker that runs it.
+    script.write_text(f"#!/bin/sh\necho $PPID > {started}/$$.new\nmv {started}/$$.new {started}/$$\nsleep 3000\n")
+    np.savez(tmp_path / "x.npz", x=X, y=np.arange(20) % 2)
+    command = [
+        sys.executable, "-m", "lidp", "audit", "--command", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
+        "--epsilon", "1", "--trials", "2", "--workers", "2", "--pilots", "0", "--quiet",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: sum(path.suffix == "" for path in started.iterdir()) == 2)
+        folders = list(temporary.iterdir())
+        assert len([path for path in folders if path.name.startswith("lidp-")]) == 2
+        for folder in folders:
+            assert folder.stat().st_mode & 0o077 == 0
+            assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+        victims = [process.pid] if who == "driver" else [int(path.read_text()) for path in started.iterdir()]
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: not any(folder.exists() for folder in folders))
+        process.wait()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until(happened, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch pwned)", "`touch pwned`", "a;touch pwned;", "'", '"', "{out}"])
+def test_a_folder_for_temporary_files_is_never_read_as_code(tmp_path, monkeypatch, name):
+    hostile = tmp_path / name
+    hostile.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(hostile))
+    target = command_target("sh -c 'cat {data} > {out}'", RECORDS, POOL, pilots=0, folder=tmp_path)
+    with pytest.raises(AuditFailed, match="set TMPDIR to a folder whose path has only letters"):
+        lidp.audit(target, claim=CLAIM, trials=2, design=CoinFlip(8))
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_kept_logs_are_for_the_users_eyes_only(tmp_path):
+    target = command_target(f"{PROGRAM} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "logs")
+    with pytest.raises(AuditFailed, match="all 1 trials failed"):
+        lidp.audit(target, claim=CLAIM, trials=1, design=CoinFlip(8))
+    logs = list((tmp_path / "logs").iterdir())
+    assert len(logs) == 1
+    for place in (tmp_path / "logs", *logs):
+        assert place.stat().st_mode & 0o077 == 0
 
 
 def test_records_must_be_columns():

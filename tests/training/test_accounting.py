@@ -38,6 +38,17 @@ def test_replacing_is_removing_and_adding():
     assert epsilon_of_noise(found.sigma, accountant="rdp", **smaller) == pytest.approx(1.0, rel=2e-3)
 
 
+@pytest.mark.parametrize("sigma", [0.9, 1.7])
+@pytest.mark.parametrize("delta", [1e-5, 1e-2])
+def test_the_epsilon_of_replacing_follows_from_that_of_adding_and_removing(sigma, delta):
+    """(ε, δ) follows if (ε/2, δ / (1 + e^(ε/2))) holds for add/remove: exactly, and not up to the tolerance of a search."""
+    settings = {"rate": 0.02, "steps": 500, "accountant": "rdp"}
+    half = epsilon_of_noise(sigma, delta=delta, neighbours=Neighbours.REPLACE_ONE, **settings) / 2
+    assert epsilon_of_noise(sigma, delta=delta / (1 + math.exp(half)), **settings) <= half
+    slightly_less = half * (1 - 1e-4)
+    assert epsilon_of_noise(sigma, delta=delta / (1 + math.exp(slightly_less)), **settings) > slightly_less
+
+
 def test_replacing_where_the_search_begins_with_hardly_any_noise():
     """The ε of the first guesses is beyond what numbers hold."""
     found = calibrate(2.0, delta=1e-5, rate=1.0, steps=300, accountant="rdp", neighbours=Neighbours.REPLACE_ONE)

@@ -36,7 +36,7 @@ def compiled_sum(theta, widths, x, y, clip):
     activations[: x.size] = x.ravel()
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
-    squares = np.square(x).sum(axis=1)
+    squares = np.square(x.astype(np.float64)).sum(axis=1)
     _kernels.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
     return gradient
 
@@ -72,6 +72,44 @@ def test_large_inputs_do_not_overflow():
     found = compiled_sum(theta, (5, 4, 3), x, y, 1.0)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, brute_force.clipped_sum(theta, (5, 4, 3), x, y, 1.0), rtol=1e-3, atol=1e-5)
+
+
+LARGE = [1e15, 1e19, 3e19, 1e30, float(np.finfo(np.float32).max)]
+
+
+@pytest.mark.parametrize("widths", NETWORKS)
+@pytest.mark.parametrize("size", LARGE)
+@pytest.mark.parametrize("clip", [1e-6, 1.0, 100.0])
+def test_clipping_holds_however_large_the_features(widths, size, clip):
+    theta, x, y = some(widths, 7)
+    others = np.arange(7) != 3
+    for signs in (np.ones(widths[0]), np.resize([1, -1], widths[0]), np.eye(widths[0])[0]):
+        for label in range(widths[-1]):
+            x[3], y[3] = size * signs, label
+            found = compiled_sum(theta, widths, x, y, clip)
+            rest = compiled_sum(theta, widths, x[others], y[others], clip)
+            assert np.isfinite(found).all()
+            assert np.linalg.norm(found.astype(float) - rest) <= clip * (1 + 1e-4)
+            expected = brute_force.clipped_sum(theta, widths, x, y, clip)
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 * clip * len(y))
+
+
+@pytest.mark.parametrize("widths", [(5, 3), (5, 4, 3), (4, 33, 6)])
+@pytest.mark.parametrize("size", LARGE)
+@pytest.mark.parametrize("planted", [False, True], ids=["record", "canary"])
+def test_one_record_moves_a_step_by_at_most_the_clip_norm(widths, size, planted):
+    _, x, y = some(widths, 6, seed=2)
+    huge, label = np.full((1, widths[0]), size, np.float32), np.array([1])
+    vectors = np.ones((1, len(some(widths, 1)[0])), np.float32)
+    options = {"steps": 1, "batch": 7, "clip": 0.5, "gradients": vectors}
+    _, without = run(widths, x, y, **options)
+    if planted:
+        _, found = run(widths, x, y, extras=(huge, label), **options)
+    else:
+        _, found = run(widths, np.vstack([x, huge]), np.append(y, label), **options)
+    assert np.linalg.norm((found - without).astype(float)) <= 0.5 / 7 * 0.5 * (1 + 1e-4)
+    _, longer = run(widths, np.vstack([x, huge]), np.append(y, label), **{**options, "steps": 50})
+    assert np.isfinite(longer).all()
 
 
 def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp import checks
 from lidp.errors import InvalidArgument
 from lidp.workers import use_one_core
 
@@ -29,6 +30,14 @@ class ExamplePool:
     def __post_init__(self) -> None:
         if np.ndim(self.features) != 2 or not len(self.features):
             raise InvalidArgument(f"a pool needs examples x features, got shape {np.shape(self.features)}")
+        place = checks.first_not_finite(np.asarray(self.features))
+        if place is not None:
+            raise InvalidArgument(
+                f"example {place[0]} of a pool: feature {place[1]} is not a finite number of 32 bits; leave such examples out, "
+                "or scale them down"
+            )
+        if self.labels is not None and np.asarray(self.labels).dtype.kind not in "iu":
+            raise InvalidArgument(f"labels of a pool must be whole numbers, got {np.asarray(self.labels).dtype}")
         if self.labels is not None and np.shape(self.labels) != (len(self.features),):
             raise InvalidArgument(
                 f"a pool of {len(self.features)} examples needs as many labels, got {np.shape(self.labels)}"

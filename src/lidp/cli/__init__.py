@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from lidp.cli.output import end_of_results
 from lidp.interrupts import ENDING
 
 _BAD_INPUT = 2
@@ -26,7 +27,9 @@ def main() -> None:
     for number in ENDING:  # a polite end keeps what is done, as Ctrl-C does
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)
-    ending.finish(_flush(_run(sys.argv[1:])))
+    code = _flush(_run(sys.argv[1:]))
+    end_of_results()
+    ending.finish(code)
 
 
 class _Ending:

@@ -14,6 +14,7 @@ import typer
 import lidp
 from lidp.cli import audit, bound, catalogue, cite, compare, plan, report, reproduce, resume, simulate, witness
 from lidp.errors import LidpError
+from lidp.terminal_text import printable
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
 _ClickException: type[BaseException] = typer.BadParameter.__mro__[2]
@@ -81,5 +82,5 @@ def _with_value(message: str, error: BaseException, arguments: list[str]) -> str
 
 def _complain(message: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):  # a standard error that is closed does not change the code
-        typer.echo(f"lidp: {' '.join(message.split())}", err=True)
+        typer.echo(f"lidp: {printable(' '.join(message.split()))}", err=True)
     return code

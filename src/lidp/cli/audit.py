@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +11,7 @@ import typer
 from lidp.audits import audit
 from lidp.claim import Claim, Neighbours
 from lidp.cli import command_options, options, pair_audits, training_options
+from lidp.cli.output import stdout_kept_for_results
 from lidp.cli.running import Running
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
@@ -20,6 +19,7 @@ from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import audit_pair
 from lidp.result import AuditInterrupted, AuditResult, Verdict
+from lidp.terminal_text import printable
 from lidp.training.presets import PRESETS
 
 HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.
@@ -141,6 +141,7 @@ def command(
     claim = Claim(epsilon, delta, layout.neighbours)
     running = Running(workers, time_limit, retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
     chosen = running.chosen()
+    kept = None if store is None else store.absolute()  # whatever code is loaded may change the working directory
 
     def run(watch: Watch | None) -> AuditResult:
         return audit(
@@ -151,7 +152,7 @@ def command(
             method=method,
             failure_probability=failure_probability,
             seed=seed,
-            store=store,
+            store=kept,
             stop_when=stop_when,
             executor=chosen,
             watch=watch,
@@ -187,16 +188,19 @@ def finish(
     """Run and watch, show the result, and turn it into an exit code."""
     if report is not None:
         options.check_report(report)
+        report = report.absolute()  # a mechanism may change the working directory
     try:
         # What a mechanism prints must not get between the lines of the result.
-        with redirect_stdout(sys.stderr), watching(quiet=quiet) as watch:
+        with stdout_kept_for_results(), watching(quiet=quiet) as watch:
             result = run(watch)
     except AuditInterrupted as interrupt:
         if interrupt.result is not None and not as_json:
-            typer.echo(str(interrupt.result))
+            typer.echo(printable(str(interrupt.result)))
         typer.echo(f"lidp: interrupted; to go on: {again}", err=True)
         return 130
-    typer.echo(result.to_json(indent=2) if as_json else str(result))  # first: a page that fails must not cost the verdict
+    typer.echo(
+        result.to_json(indent=2) if as_json else printable(str(result))
+    )  # first: a page that fails must not cost the verdict
     if report is not None and report.suffix.lower() in (".html", ".htm"):
         result.report(report)
     elif report is not None:

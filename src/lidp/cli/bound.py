@@ -24,6 +24,7 @@ from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
 from lidp.store import is_store
+from lidp.terminal_text import printable
 
 HELP = f"""Bound ε from a file of scores.
 
@@ -122,7 +123,7 @@ def command(
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
         typer.echo(json.dumps({**found.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
     else:
-        typer.echo(found.told(claim))
+        typer.echo(printable(found.told(claim)))
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:

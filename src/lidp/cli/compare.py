@@ -9,6 +9,7 @@ import typer
 
 from lidp.audits import result_of
 from lidp.cli import options
+from lidp.terminal_text import printable
 
 HELP = """Put the audits in several stores side by side: a table here, and a page with -o.
 
@@ -33,7 +34,7 @@ def command(
     console = Console()
     console.print(found.table())
     for remark in found.remarks:
-        console.print(remark, soft_wrap=True, markup=False, highlight=False)
+        console.print(printable(remark), soft_wrap=True, markup=False, highlight=False)
     if output is not None:
-        typer.echo(str(found.write(output)))
+        typer.echo(printable(str(found.write(output))))
     return 0

@@ -9,6 +9,7 @@ import typer
 
 from lidp.audits import result_of
 from lidp.cli import options
+from lidp.terminal_text import printable
 
 HELP = """Write the result in STORE as one HTML page, for a browser or a printer.
 
@@ -28,5 +29,5 @@ def command(
     from lidp.report.wording import verdict  # here, so that other commands do not wait for it
 
     result = result_of(store)
-    typer.echo(f"{result.report(output)}: {verdict(result)}")
+    typer.echo(printable(f"{result.report(output)}: {verdict(result)}"))
     return 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lidp.canaries.sphere import UniformSphere
-from lidp.claim import Claim
+from lidp.claim import Claim, Neighbours
 from lidp.cli import command_options
 from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
@@ -29,9 +29,11 @@ def _gaussian(share: float) -> Callable[[str, Claim], Target]:
     def make(_text: str, claim: Claim) -> Target:
         if not claim.epsilon or not claim.delta:
             raise InvalidArgument("the built-in Gaussian mechanism needs an epsilon and a delta above 0")
-        mechanism = GaussianSum(share * sigma_for(claim.epsilon, claim.delta), _DIMENSION)
+        # A vector of length 1 comes or goes; or it becomes another one, up to its opposite, at a distance of 2.
+        sensitivity = 2.0 if claim.neighbours is Neighbours.REPLACE_ONE else 1.0
+        mechanism = GaussianSum(share * sensitivity * sigma_for(claim.epsilon, claim.delta), _DIMENSION)
         name = "gaussian" if share == 1 else f"gaussian with {share:g} of the noise"
-        return Target(mechanism, UniformSphere(_DIMENSION), InnerProduct(), name=name)
+        return Target(mechanism, UniformSphere(_DIMENSION), InnerProduct(), name=name, neighbours=claim.neighbours)
 
     return make
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
+from lidp.terminal_text import printable
+
 _PLAIN_SECONDS = 5.0
 
 
@@ -51,7 +53,7 @@ class _Plain:
     def __call__(self, progress: Progress) -> None:
         if progress.seconds - self.last >= _PLAIN_SECONDS:
             self.last = progress.seconds
-            sys.stderr.write(str(progress) + "\n")
+            sys.stderr.write(printable(str(progress)) + "\n")
             sys.stderr.flush()
 
 
@@ -63,12 +65,14 @@ class _Live:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        self.bar = Bar(BarColumn(), TextColumn("{task.description}"), console=Console(stderr=True), auto_refresh=False)
+        self.bar = Bar(
+            BarColumn(), TextColumn("{task.description}", markup=False), console=Console(stderr=True), auto_refresh=False
+        )
         self.task = self.bar.add_task("starting", total=None)
         self.bar.start()
 
     def __call__(self, progress: Progress) -> None:
-        self.bar.update(self.task, total=progress.planned, completed=progress.done, description=str(progress))
+        self.bar.update(self.task, total=progress.planned, completed=progress.done, description=printable(str(progress)))
         self.bar.refresh()
 
     def close(self) -> None:

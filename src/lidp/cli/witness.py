@@ -11,6 +11,7 @@ import typer
 from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
 from lidp.result import recheck
+from lidp.terminal_text import printable
 
 HELP = """Compute the bound of a witness file again, from the scores or predictions in it alone.
 
@@ -32,8 +33,9 @@ def command(
         raise InvalidArgument(f"{file} is not a witness ({type(error).__name__}: {error})") from None
     claimed = witness["claim"]["epsilon"]
     verdict = "refuted" if witness["refuted"] else "not refuted"
-    typer.echo(
+    told = (
         f"{verdict}: ε ≥ {at_least(found.epsilon, above=claimed)}, claimed {exact(claimed)}, from {found.trials:,} trials, "
         f"{found.certainty}"
     )
+    typer.echo(printable(told))
     return 1 if witness["refuted"] else 0

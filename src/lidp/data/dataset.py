@@ -34,6 +34,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         checks.count(classes=self.classes)
+        checks.positive(unit=self.unit)
         for part, features, labels in (("training", self.x, self.y), ("test", self.test_x, self.test_y)):
             self._check(part, features, labels)
         if self.x.shape[1] != self.test_x.shape[1]:
@@ -55,13 +56,20 @@ class Dataset:
                 f"{self.name}: {part} data must be examples x features and as many labels, "
                 f"got shapes {features.shape} and {labels.shape}"
             )
+        if labels.dtype.kind not in "iu":
+            raise InvalidData(f"{self.name}: {part} labels must be whole numbers, got {labels.dtype}")
+        if features.dtype.kind not in "biuf":
+            raise InvalidData(f"{self.name}: {part} features must be real numbers, got {features.dtype}")
         if len(labels) and (labels.min() < 0 or labels.max() >= self.classes):
             raise InvalidData(
                 f"{self.name}: {part} labels must be 0 to {self.classes - 1}, got {labels.min()} to {labels.max()}"
             )
-        if not np.issubdtype(features.dtype, np.integer) and not np.isfinite(features).all():
-            place = np.argwhere(~np.isfinite(features))[0]
-            raise InvalidData(f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number")
+        place = checks.first_not_finite(features)
+        if place is not None:
+            raise InvalidData(
+                f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number of 32 bits; "
+                "leave such examples out, or scale the features"
+            )
 
     def first(self, records: int) -> Dataset:
         """The same with the first so many training examples."""

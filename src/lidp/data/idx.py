@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import struct
 import zlib
@@ -14,12 +15,26 @@ from lidp.data.places import is_web_page
 from lidp.errors import InvalidData
 
 _BYTES = 0x08
+MOST_BYTES = 2**26
+"""What a file of Fashion-MNIST may unpack to; the largest has 47 million bytes."""
 
 
-def unpack(content: bytes, name: str) -> bytes:
-    """The content of a file, unpacked if it is gzipped."""
+def unpack(content: bytes, name: str, most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the content of a file, unpacked if it is gzipped.
+
+    Raises:
+        InvalidData: if it is damaged, or unpacks to more than ``most_bytes``.
+    """
+    if content[:2] != b"\x1f\x8b":
+        return content
     try:
-        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            unpacked = stream.read(most_bytes + 1)
+            if len(unpacked) <= most_bytes:
+                return unpacked
+            raise InvalidData(f"{name}: unpacks to more than {most_bytes:,} bytes, which is no data set that is known here")
+    except InvalidData:
+        raise
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidData(f"{name}: cannot be unpacked, it is truncated or damaged: {error}") from None
 

@@ -14,6 +14,7 @@ from lidp import checks
 from lidp.data.dataset import Dataset
 from lidp.data.places import is_web_page
 from lidp.errors import InvalidData
+from lidp.npz_files import load_arrays
 
 MOST_CLASSES = 10_000
 """More classes than this are taken for labels that are something else: numbers of customers, say."""
@@ -51,10 +52,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             start = stream.read(100)
             if not zipfile.is_zipfile(stream):
                 raise InvalidData(f"{path}: {_EXPECTED}; {_instead(start)}")
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as file:
-                present = list(file.files)
-                arrays = {name: file[name] for name in _NAMES if name in present}
+            present, arrays = load_arrays(stream, _NAMES)
     except FileNotFoundError:
         raise InvalidData(f"{path}: there is no such file") from None
     except InvalidData:
@@ -65,9 +63,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     for name, other in (("x", "y"), ("y", "x"), ("test_x", "test_y"), ("test_y", "test_x")):
         if name not in arrays and (other in arrays or name in ("x", "y")):
             raise InvalidData(f"{path}: has no array {name!r}; it has {', '.join(present) or 'none'}")
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise InvalidData(f"{path}: {_EXPECTED}; its {name} is no array")
     return arrays
 
 
@@ -90,12 +85,11 @@ def examples(
         raise InvalidData(f"{path}: {features} is empty, of shape {x.shape}")
     if y.min() < 0 or y.max() > np.iinfo(np.int64).max:
         raise InvalidData(f"{path}: {labels} must be labels from 0, got {y.min()} to {y.max()}")
-    with np.errstate(over="ignore"):  # what is too large for a float32 is found below
-        rows = x.reshape(len(x), -1).astype(np.float32)
-    if not np.isfinite(rows).all():
-        place = np.argwhere(~np.isfinite(rows))[0]
+    rows = x.reshape(len(x), -1)
+    place = checks.first_not_finite(rows)
+    if place is not None:
         raise InvalidData(f"{path}: {features}: example {place[0]}, feature {place[1]} is not a finite number (of 32 bits)")
-    return rows, y.astype(np.int64)
+    return rows.astype(np.float32), y.astype(np.int64)
 
 
 def _classes(path: Path, labels: NDArray[np.int64]) -> int:

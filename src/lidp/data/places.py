@@ -14,6 +14,9 @@ from lidp.errors import InvalidData
 
 T = TypeVar("T")
 
+_MOST_BYTES = 2**29
+"""What is fetched at most."""
+
 DOWNLOAD = "a download (download=True, or lidp audit dpsgd --download)"
 """How to allow one, in Python and on the command line."""
 
@@ -53,9 +56,13 @@ def fetch(url: str, path: Path, remedy: str, read_checked: Callable[[bytes, str]
     """
     try:
         with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310  # the caller's own choice of site
-            content = response.read()
+            content = response.read(_MOST_BYTES + 1)
+            if response.length and len(content) <= _MOST_BYTES:
+                raise http.client.IncompleteRead(content, response.length)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise InvalidData(f"{url}: cannot be fetched: {error}; {remedy}") from None
+    if len(content) > _MOST_BYTES:
+        raise InvalidData(f"{url}: sent more than {_MOST_BYTES:,} bytes, which is no data set that is known here; {remedy}")
     found = read_checked(content, f"what was fetched from {url}")
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.integrations.private_folders import ROOM, create_private, private_folder
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
 from lidp.interrupts import held_signals
@@ -36,7 +36,6 @@ _KEPT_BYTES = 4096  # ... within its last so many
 _MOST_BYTES = 1024  # of a loss in {out}; a file of more than so many each holds something else
 _OPERATORS = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")
 _WITH_SHELL = "put what needs one into sh -c '...', {data} and {out} within"
-_ROOM = "make room there, or set TMPDIR to a folder that has some"
 
 
 class ProgramFailed(Exception):
@@ -54,7 +53,8 @@ class Program:
 
     A run that exits with another code than 0, passes ``time_limit`` (in seconds), or writes anything else has failed, which is an
     outcome like any other. It runs in a process group of its own, which is killed at the limit and dies with the audit.
-    What it prints goes to a log in ``logs``; logs of failed runs are kept, if there is such a folder.
+    What it prints goes to a log in ``logs``; logs of failed runs are kept, if there is such a folder. Data and logs are for this
+    user's eyes only, and data are removed even if this process is killed.
 
     Raises:
         AuditFailed: when run, if its data cannot be written, it cannot be started, or its log cannot be kept. That is no outcome:
@@ -106,13 +106,10 @@ class Program:
     def __call__(self, records: tuple[NDArray[Any], ...], rng: np.random.Generator) -> Floats:
         """The losses of all records of the pool."""
         seed = int(rng.integers(2**31))
-        with _own("making a temporary folder", _ROOM):
-            # What a program leaves there and nobody can delete changes nothing about its losses.
-            temporary = tempfile.TemporaryDirectory(prefix="lidp-", ignore_cleanup_errors=True)
-        with temporary as folder:
-            data, out, log = Path(folder, "data.npz"), Path(folder, "out"), Path(folder, "log.txt")
-            with _own(f"writing {data}", _ROOM):
-                np.savez(data, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
+        with private_folder() as folder:
+            data, out, log = folder / "data.npz", folder / "out", folder / "log.txt"
+            with _own(f"writing {data}", ROOM), os.fdopen(create_private(data), "wb") as file:
+                np.savez(file, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
             words = self._words()
             for place, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):  # other braces are the program's own
                 words = [word.replace(place, str(value)) for word in words]
@@ -124,8 +121,8 @@ class Program:
 
     def _run(self, words: Sequence[str], log: Path) -> None:
         with contextlib.ExitStack() as stack:
-            with _own(f"writing {log}", _ROOM):
-                told = stack.enter_context(log.open("wb"))
+            with _own(f"writing {log}", ROOM):
+                told = stack.enter_context(os.fdopen(create_private(log), "wb"))
             with (
                 _own(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
                 held_signals(),  # one that came before the process has a name would leave it behind
@@ -158,8 +155,10 @@ class Program:
         if self.logs is not None:
             place = Path(self.logs, f"seed-{seed}.txt")
             with _own(f"keeping a log in {place}", "make room there, or have logs kept elsewhere"):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(log, place)
+                # A program may print its training data.
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with log.open("rb") as source, os.fdopen(create_private(place, 0), "wb") as target:
+                    shutil.copyfileobj(source, target)
             kept = f"; all of its log is in {place}"
         last = " | ".join(line.strip() for line in lines[-_KEPT_LINES:] if line.strip())
         return (f"; it printed: {last[:500]}" if last else "") + kept

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument
+from lidp.global_generators import kept_global_generators, seed_global_generators
 
 Ints = NDArray[np.int64]
 
@@ -42,36 +43,82 @@ def count(records: Any) -> int:
 
 
 def record(records: Any, number: int) -> Any:
-    """One of them; a row of columns is a tuple."""
-    return tuple(column[number] for column in records) if are_columns(records) else records[number]
+    """Return a copy of one record; a row of columns is a tuple."""
+    if are_columns(records):
+        return tuple(_copy_of(column[number]) for column in records)
+    return _copy_of(records[number])
+
+
+def copied(records: Any) -> Any:
+    """Return a copy of all records that shares no memory with them.
+
+    Every run gets one: what a run does to its records in place must reach neither the next run nor the scoring, whichever way
+    the records are kept. A run that saw what an earlier run left behind would depend on that run's coins.
+
+    Raises:
+        AuditFailed: if the records cannot be copied.
+    """
+    return tuple(map(_copy_of, records)) if are_columns(records) else _copy_of(records)
+
+
+def snapshot(pool: Any) -> Any:
+    """Return the records of a pool as they are now, in a collection that reading does not change.
+
+    A data set of PyTorch becomes a list of its items, because reading an item may change the data set (normalisation in place)
+    or draw random numbers (augmentation). The items are read from a copy, with generators that start from a fixed seed.
+    """
+    own = copied(pool)
+    if are_columns(own) or _is_array(own) or isinstance(own, (list, tuple)):
+        return own
+    with kept_global_generators():
+        seed_global_generators(np.random.default_rng(0))
+        return [_copy_of(own[number]) for number in range(len(own))]
+
+
+def _copy_of(thing: Any) -> Any:
+    if type(thing) in (list, tuple):
+        return type(thing)(_copy_of(part) for part in thing)
+    if type(thing) is dict:
+        return {key: _copy_of(value) for key, value in thing.items()}
+    if _is_tensor(thing):
+        return thing.detach().clone()  # deepcopy would copy all of the memory that the tensor is a view of
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return thing.copy()
+    try:
+        return copy.deepcopy(thing)
+    except Exception as error:
+        raise AuditFailed(
+            f"records of type {type(thing).__name__} cannot be copied ({type(error).__name__}: {error}), and every run needs a "
+            "copy of its own; give them a method __deepcopy__, which may return self if reading them changes nothing"
+        ) from error
 
 
 def pick(records: Any, numbers: Ints) -> Any:
-    """Some of them, copied, so that whoever gets them may write into them."""
+    """Return copies of some records, so that whoever gets them may write into them. A number given twice gives two copies."""
     if are_columns(records):
         return tuple(pick(column, numbers) for column in records)
     if _is_array(records):
-        return records[numbers]
-    if isinstance(records, (list, tuple)):
-        return [copy.deepcopy(records[number]) for number in numbers]
-    from torch.utils.data import Subset
-
-    return Subset(records, [int(number) for number in numbers])
+        chosen = records[numbers]
+        if chosen.dtype == object:  # an array of references
+            for place in np.ndindex(chosen.shape):
+                chosen[place] = _copy_of(chosen[place])
+        return chosen
+    return [_copy_of(records[int(number)]) for number in numbers]
 
 
 def joined(records: Any, more: Any) -> Any:
-    """All of both, in this order, in one collection of the same make."""
+    """Return a copy of ``records``, followed by ``more``, in one collection of the same make."""
     if are_columns(records):
         return tuple(joined(one, other) for one, other in zip(records, more, strict=True))
     if isinstance(records, np.ndarray):
-        return np.concatenate([records, more])
+        return np.concatenate([_copy_of(records) if records.dtype == object else records, more])
     if _is_tensor(records):
-        return sys.modules["torch"].cat([records, more])
+        return sys.modules["torch"].cat([records, more]).detach()
     if isinstance(records, (list, tuple)):
-        return [*copy.deepcopy(list(records)), *more]
+        return [*_copy_of(list(records)), *more]
     from torch.utils.data import ConcatDataset
 
-    return ConcatDataset([records, more])
+    return ConcatDataset([_copy_of(records), more])
 
 
 @dataclass(frozen=True)
@@ -93,7 +140,10 @@ class CanaryPool:
 
 @dataclass(frozen=True)
 class PooledRecords:
-    """Records, and a pool that canaries come from; planted ones stand at the end."""
+    """Records, and a pool that canaries come from; planted ones stand at the end.
+
+    The pool is kept as a :func:`snapshot`; scores must take canaries from there, and not from what it was made of.
+    """
 
     records: Any = field(repr=False)
     pool: Any = field(repr=False)
@@ -107,12 +157,13 @@ class PooledRecords:
             )
         if not count(self.pool):
             raise InvalidArgument("the pool of canaries is empty; give it at least one record")
+        object.__setattr__(self, "pool", snapshot(self.pool))
 
     def __len__(self) -> int:
         return count(self.records)
 
     def with_canaries(self, canaries: Sequence[int] | Ints) -> Any:
-        """The records with those of the pool that have these numbers."""
+        """Return copies of the records and of those of the pool that have these numbers."""
         return joined(self.records, pick(self.pool, np.asarray(canaries, dtype=np.int64)))
 
 

@@ -14,7 +14,7 @@ from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.global_generators import seed_global_generators, seed_torch
 from lidp.integrations.planting import GradientSeeds, Planting, Trained, directions
-from lidp.integrations.record_sets import PooledRecords
+from lidp.integrations.record_sets import PooledRecords, copied
 from lidp.integrations.trainers import SAME_RUNS, Loss, RecordLoss, pool_target
 from lidp.target import Output, Prepared, Target
 
@@ -29,7 +29,7 @@ _LEAST_NOISE = 1e-3
 
 @dataclass(frozen=True)
 class PlantedRecords:
-    """Records that stay as they are, and gradient canaries that are planted while training."""
+    """Records, of which every run gets a copy, and gradient canaries that are planted while training."""
 
     records: Any = field(repr=False)
     seeds: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
@@ -61,11 +61,12 @@ class Loop:
         """Train once."""
         import torch
 
+        records = copied(data.records) if isinstance(data, PlantedRecords) else data
         threads = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         seed_torch(torch, int(start.integers(2**63)))
         try:
-            return planting.outcome(self.train(data.records if isinstance(data, PlantedRecords) else data, planting))
+            return planting.outcome(self.train(records, planting))
         finally:
             torch.set_num_threads(threads)
 
@@ -205,9 +206,10 @@ def loop_target(
     if canaries is not None:
         if loop.white_box:
             raise InvalidArgument("white-box scores are for gradient canaries; leave out canaries= or white_box=True")
-        of_model = RecordLoss(_OnModel(loss), canaries)
+        data = data or PooledRecords(records, canaries)
+        of_model = RecordLoss(_OnModel(loss), data.pool)
         many = 8 if pilots is None else pilots
-        return pool_target(loop, of_model, data or PooledRecords(records, canaries), pilots=many, name=name, facts=facts)
+        return pool_target(loop, of_model, data, pilots=many, name=name, facts=facts)
     return Target(
         loop,
         GradientSeeds(),

@@ -47,7 +47,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class RecordLoss:
-    """The loss of a model on the record of the pool that has a number."""
+    """The loss of a model on the record of the pool that has a number. The loss gets a copy of it."""
 
     loss: Loss
     pool: Any = field(repr=False)
@@ -167,4 +167,4 @@ def trainer_target(
             raise InvalidArgument(f"{which} must be callable, got {function!r}")
     name = name or str(getattr(train, "__qualname__", type(train).__qualname__))
     data = PooledRecords(records, canaries)
-    return pool_target(Trainer(train), RecordLoss(loss, canaries), data, pilots=pilots, name=name, facts=facts)
+    return pool_target(Trainer(train), RecordLoss(loss, data.pool), data, pilots=pilots, name=name, facts=facts)

@@ -31,7 +31,10 @@ _BLOCK_SCORES = 2**16  # a thread takes up so many scores at once, in whole tria
 def simulate_gaussian(
     design: Design, *, trials: int, sigma: float, dimension: int = 10_000, seed: int = 0, threads: int | None = None
 ) -> Scores:
-    """Scores of an audit of the Gaussian mechanism with noise σ and sensitivity 1.
+    """Scores of an audit of the Gaussian mechanism with noise σ and sensitivity 1 for adding or removing a record.
+
+    Its true ε at δ is ``gaussian_epsilon(1 / σ, δ)`` for add/remove neighbours; for replace-one neighbours, where a unit vector may
+    become its opposite, it is ``gaussian_epsilon(2 / σ, δ)``.
 
     The law of the scores is exact (their values are rounded to single precision); no d-dimensional vector is drawn. The same
     seed gives the same canaries and noise for every σ, and the same scores whatever the number of threads.
@@ -145,7 +148,10 @@ class HeldOutDraws:
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """The Gaussian mechanism itself: the sum of vectors of length at most 1, plus noise σ in every coordinate."""
+    """The Gaussian mechanism itself: the sum of vectors of length at most 1, plus noise σ in every coordinate.
+
+    Adding or removing a vector moves the sum by at most 1, replacing one by at most 2.
+    """
 
     sigma: float
     dimension: int

@@ -18,6 +18,7 @@ from lidp.report.page import gauge_of, render, write_page
 from lidp.report.wording import bound_words, guarantee, headline, unit, verdict
 from lidp.result import AuditResult, Verdict
 from lidp.stats.registry import to_plain
+from lidp.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -148,10 +149,10 @@ class Comparison:
         rows = self.rows()
         table.add_column(_HEADERS[0])
         for row in rows:
-            table.add_column(Text(row[0]), overflow="fold")
+            table.add_column(Text(printable(row[0])), overflow="fold")
         for place, header in enumerate(_HEADERS[1:], start=1):
             # Text, not markup: a target may be named [red].
-            table.add_row(header, *(Text(row[place]) for row in rows))
+            table.add_row(header, *(Text(printable(row[place])) for row in rows))
         return table
 
     def page(self) -> str:

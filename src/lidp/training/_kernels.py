@@ -19,6 +19,12 @@ from lidp.training._noise import LANES, fill_noise
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
+"""Sums may be reordered, but nobody may assume that there are no infinities: they are looked for. (fastmath=True assumes it.)"""
+_TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
+"""Sums of squares between these are accurate in single precision."""
+_SMALLEST_FACTOR = 1e-25
+"""Examples that clipping scales by less than this, or whose norm is not finite, are computed again in double precision."""
 _FEW = 32  # outputs up to which the loops below beat a general matrix product
 _CHUNK = (
     8192  # parameters disturbed at a time; a multiple of what fill_noise makes at once, and small enough to stay in cache
@@ -31,15 +37,26 @@ def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
     return flat[start : start + rows * columns].reshape(rows, columns)
 
 
-@njit(cache=True, fastmath=True)
-def _square(row):  # pragma: no cover  # compiled
-    total = _ZERO
+@njit(cache=True, fastmath=_FAST)
+def _wide_square(row):  # pragma: no cover  # compiled
+    """Return the square of a row's norm in double precision, where squares of single-precision numbers do not overflow."""
+    total = 0.0
     for j in range(row.shape[0]):
-        total += row[j] * row[j]
+        value = np.float64(row[j])
+        total += value * value
     return total
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=_FAST)
+def _square(row):  # pragma: no cover  # compiled
+    """Return the square of a row's norm: summed in single precision, which is faster, where that neither over- nor underflows."""
+    total = _ZERO
+    for j in range(row.shape[0]):
+        total += row[j] * row[j]
+    return np.float64(total) if _TINY < total < _HUGE else _wide_square(row)
+
+
+@njit(cache=True, fastmath=_FAST)
 def _inner_products(below, weights, out):  # pragma: no cover  # compiled
     """``below @ weights.T``, two rows and five outputs at a time: what registers hold, so that each number loaded serves often."""
     rows, inputs = below.shape
@@ -77,13 +94,13 @@ def _inner_products(below, weights, out):  # pragma: no cover  # compiled
             a[j], b[j] = a0, b0
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=_FAST)
 def _add_multiple(total, factor, row):  # pragma: no cover  # compiled
     for k in range(total.shape[0]):
         total[k] += factor * row[k]
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=_FAST)
 def _outer_products(signal, below, out):  # pragma: no cover  # compiled
     """``signal.T @ below``, four rows and two outputs at a time."""
     rows, inputs = below.shape
@@ -110,12 +127,15 @@ def _outer_products(signal, below, out):  # pragma: no cover  # compiled
             _add_multiple(out[j], signal[i, j], below[i])
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=_FAST)
 def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
     """The sum over a batch of per-example gradients of the cross-entropy, each scaled to norm at most ``clip``.
 
     ``activations[: b * widths[0]]`` holds the b examples, ``squares`` the squares of their norms; the rest of ``activations``, and
     ``signals``, are room for the layers. Fills ``gradient``. A clip norm of 0 means no clipping.
+
+    Guarantee: with a clip norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its features:
+    where single precision overflows, :func:`_add_clipped_gradient` takes over.
     """
     b = labels.shape[0]
     layers = widths.shape[0] - 1
@@ -157,7 +177,7 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
             out[j] /= total
         out[labels[i]] = -rest / total  # as such: 1 minus a number near 1 would lose its digits
     # backward, and the norms
-    norms = np.zeros(b, np.float32)
+    norms = np.zeros(b, np.float64)
     for layer in range(layers - 1, -1, -1):
         inputs, outputs = widths[layer], widths[layer + 1]
         weight -= (inputs + 1) * outputs
@@ -166,7 +186,7 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
         signal = _layer(signals, there, b, outputs)
         for i in range(b):
             square = squares[i] if layer == 0 else _square(below[i])
-            norms[i] += (square + _ONE) * _square(signal[i])
+            norms[i] += (square + 1.0) * _square(signal[i])
         if layer > 0:
             there -= b * inputs
             earlier = _layer(signals, there, b, inputs)
@@ -175,8 +195,17 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
                 row, out = below[i], earlier[i]
                 for j in range(inputs):
                     out[j] = out[j] if row[j] > _ZERO else _ZERO
-    for i in range(b):
-        norms[i] = min(_ONE, clip / math.sqrt(max(norms[i], np.float32(1e-30)))) if clip > 0 else _ONE
+    factors = np.ones(b, np.float32)
+    doubtful = 0
+    if clip > 0:
+        for i in range(b):
+            factor = clip / math.sqrt(max(norms[i], 1e-60))
+            if factor >= _SMALLEST_FACTOR and norms[i] < np.inf:  # false for NaN
+                factors[i] = min(1.0, factor)
+            else:
+                factors[i] = _ZERO
+                doubtful += 1
+                _blank_example(i, b, widths, activations, signals)
     # the weighted sums
     here, there, weight = 0, 0, 0
     for layer in range(layers):
@@ -187,11 +216,88 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
         for i in range(b):
             row = signal[i]
             for j in range(outputs):
-                row[j] *= norms[i]
+                row[j] *= factors[i]
                 bias[j] += row[j]
         _outer_products(signal, _layer(activations, here, b, inputs), _layer(gradient, weight, outputs, inputs))
         here += b * inputs
         there += b * outputs
+        weight += (inputs + 1) * outputs
+    if doubtful:
+        for i in range(b):
+            if factors[i] == _ZERO:
+                _add_clipped_gradient(theta, widths, _layer(activations, 0, b, widths[0])[i], labels[i], clip, gradient)
+
+
+@njit(cache=True)
+def _blank_example(i, b, widths, activations, signals):  # pragma: no cover  # compiled
+    """Set the activations above the features, and the signals, of example ``i`` to 0: they may be infinite or no numbers."""
+    here, there = b * widths[0], 0
+    for layer in range(1, widths.shape[0]):
+        _layer(activations, here, b, widths[layer])[i] = _ZERO
+        _layer(signals, there, b, widths[layer])[i] = _ZERO
+        here += b * widths[layer]
+        there += b * widths[layer]
+
+
+@njit(cache=True)
+def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pragma: no cover  # compiled
+    """Add one example's clipped gradient to ``gradient``, computed in double precision and without fast-math.
+
+    An example whose gradient is not finite even so (weights beyond any use) adds nothing.
+    """
+    layers = widths.shape[0] - 1
+    size = widths.sum()
+    activations, signals = np.zeros(size), np.zeros(size)
+    activations[: widths[0]] = features
+    # forward
+    here, weight = 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        for j in range(outputs):
+            total = np.float64(theta[weight + inputs * outputs + j])
+            for k in range(inputs):
+                total += np.float64(theta[weight + j * inputs + k]) * activations[here + k]
+            activations[here + inputs + j] = max(total, 0.0) if layer < layers - 1 else total
+        here += inputs
+        weight += (inputs + 1) * outputs
+    # softmax minus the label
+    classes = widths[layers]
+    scores, signal = activations[here:], signals[here:]
+    top = scores.max()
+    rest = 0.0
+    for j in range(classes):
+        signal[j] = math.exp(scores[j] - top)
+        if j != label:
+            rest += signal[j]
+    total = rest + signal[label]
+    signal /= total
+    signal[label] = -rest / total
+    # backward, and the norm
+    norm = 0.0
+    for layer in range(layers - 1, -1, -1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        weight -= (inputs + 1) * outputs
+        below, above = activations[here - inputs : here], signals[here : here + outputs]
+        norm += (np.sum(below * below) + 1.0) * np.sum(above * above)
+        here -= inputs
+        if layer > 0:
+            for k in range(inputs):
+                back = 0.0
+                for j in range(outputs):
+                    back += theta[weight + j * inputs + k] * above[j]
+                signals[here + k] = back if below[k] > 0.0 else 0.0
+    if not norm < np.inf:
+        return
+    factor = min(1.0, clip / math.sqrt(max(norm, 1e-300)))
+    # the gradient
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        for j in range(outputs):
+            scaled = factor * signals[here + inputs + j]
+            for k in range(inputs):
+                gradient[weight + j * inputs + k] += np.float32(scaled * activations[here + k])
+            gradient[weight + inputs * outputs + j] += np.float32(scaled)
+        here += inputs
         weight += (inputs + 1) * outputs
 
 
@@ -211,15 +317,15 @@ def _touch(x, batch):  # pragma: no cover  # compiled
     return total
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=_FAST)
 def _scaled_copy(target, source, unit):  # pragma: no cover  # compiled
-    """Copy a row; returns the square of its norm."""
+    """Copy a row times ``unit``; returns the square of its norm."""
     square = _ZERO
     for j in range(target.shape[0]):
         value = np.float32(source[j]) * unit
         square += value * value
         target[j] = value
-    return square
+    return np.float64(square) if _TINY < square < _HUGE else _wide_square(target)
 
 
 @njit(cache=True)
@@ -252,7 +358,7 @@ def shuffle(state, order):  # pragma: no cover  # compiled
         order[i], order[j] = order[j], order[i]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def train(
     x, unit, y, extra_x, extra_y, gradients, places, numbers, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
@@ -277,7 +383,7 @@ def train(
     room = min(room, size)
     batch = np.empty(room, np.int64)
     labels = np.empty(room, np.int64)
-    squares = np.empty(room, np.float32)
+    squares = np.empty(room, np.float64)
     activations = np.empty(room * wide, np.float32)
     signals = np.empty(room * deep, np.float32)
     gradient = np.zeros(theta.shape[0], np.float32)

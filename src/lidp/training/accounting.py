@@ -120,9 +120,11 @@ def _epsilon(
         if half > _LARGEST_HALF:
             break
         found = _add_remove(sigma, delta / (1 + math.exp(half)), rate, steps, accountant, interval)
-        if found <= half * (1 + 1e-6):
+        if found <= half:  # (half, δ') holds for add/remove, with no tolerance
             return 2 * half
-        half = found
+        half = found * (
+            1 + 1e-6
+        )  # a little above, or the search would come near the solution from below and never reach it
     return math.inf  # not settled, or as good as no privacy: too much is safe, too little is not
 
 

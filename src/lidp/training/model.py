@@ -71,7 +71,8 @@ class Network:
 
     def accuracy(self, theta: NDArray[np.floating], x: NDArray[np.floating], y: NDArray[np.integer]) -> float:
         """The share of examples whose class is found."""
-        return float(np.mean(self.logits(theta, x).argmax(axis=1) == y))
+        with np.errstate(over="ignore", invalid="ignore"):  # scores that overflow are wrong guesses, no error
+            return float(np.mean(self.logits(theta, x).argmax(axis=1) == y))
 
     def _pairs(self) -> list[tuple[int, int]]:
         return list(zip(self.widths[:-1], self.widths[1:], strict=True))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.errors import InvalidArgument
+from lidp import checks
+from lidp.errors import InvalidArgument, InvalidData
 
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -40,6 +41,24 @@ class TrainingSet:
     replaces: bool = False
     unit: float = 1.0
     planted: NDArray[np.floating] | None = None
+    _checked: bool = field(default=False, repr=False, compare=False)
+    """whether the examples, which trials share, were checked already"""
+
+    def __post_init__(self) -> None:
+        checks.positive(unit=self.unit)
+        if not self._checked:
+            place = checks.first_not_finite(self.x)
+            if place is not None:
+                raise InvalidData(f"training example {place[0]}: feature {place[1]} is not a finite number of 32 bits")
+            if len(self.y) and self.y.min() < 0:
+                raise InvalidData(f"labels must be whole numbers from 0, got {self.y.min()}")
+            object.__setattr__(self, "_checked", True)
+        if self.planted is not None:
+            place = checks.first_not_finite(self.planted)
+            if place is not None:
+                raise InvalidArgument(
+                    f"canary {place[0]}: number {place[1]} is not finite in 32 bits; canaries must be finite to be clipped"
+                )
 
     def with_canaries(self, canaries: NDArray[np.floating]) -> TrainingSet:
         """The same examples with these canaries planted."""

@@ -17,6 +17,8 @@ from lidp.training.records import TrainingSet
 
 Singles = NDArray[np.float32]
 
+_SMALLEST, _LARGEST = 1e-30, 1e30
+
 
 class Sampling(StrEnum):
     """How batches are chosen."""
@@ -65,6 +67,10 @@ class DPSGD:
         checks.positive(learning_rate=self.learning_rate)
         checks.non_negative(sigma=self.sigma)
         checks.non_negative(clip_norm=self.clip_norm)
+        # Both are rounded to 32 bits; as 0, either would be switched off, as infinity it would spoil the model.
+        for name, value in (("clip_norm", self.clip_norm), ("noise", self.sigma * (self.clip_norm or 1.0))):
+            if value and not _SMALLEST < value < _LARGEST:
+                raise InvalidArgument(f"{name} must be 0 or between {_SMALLEST:g} and {_LARGEST:g}, got {value:g}")
         if self.sampling not in list(Sampling):
             raise InvalidArgument(f"sampling must be one of {', '.join(Sampling)}, got {self.sampling!r}")
         object.__setattr__(self, "sampling", Sampling(self.sampling))
@@ -92,13 +98,19 @@ class DPSGD:
             raise InvalidArgument(f"DPSGD trains on a TrainingSet, got {type(records).__name__}")
         if records.x.shape[1] != self.network.features:
             raise InvalidArgument(f"records have {records.x.shape[1]} features, the model takes {self.network.features}")
+        examples = records.examples
+        for labels in (records.y, examples[1]):
+            if len(labels) and (labels.min() < 0 or labels.max() >= self.network.classes):
+                raise InvalidArgument(
+                    f"labels must be 0 to {self.network.classes - 1} for this model, got {labels.min()} to {labels.max()}"
+                )
         start, sampling, noise = rng.spawn(3)
         theta = self.network.initial(start if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling.integers(0, 2**64, 4, dtype=np.uint64)
         lanes = noise.integers(0, 2**32, (4, _kernels.LANES), dtype=np.uint32)
         clip = np.float32(self.clip_norm)
         _kernels.train(
-            records.x, np.float32(records.unit), records.y, *records.examples,
+            records.x, np.float32(records.unit), records.y, *examples,
             records.gradients(self.network.size), *records.coordinates, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,

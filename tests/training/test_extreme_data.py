@@ -1,0 +1,75 @@
+"""Features, labels and settings that are not finite, or not in 32 bits, are refused where they enter."""
+
+import numpy as np
+import pytest
+
+from lidp import Claim, InvalidArgument
+from lidp.canaries.examples import ExamplePool
+from lidp.data import Dataset, load_npz
+from lidp.errors import InvalidData
+from lidp.training import DPSGD, Network, Training, training_target
+from lidp.training.records import Kind, TrainingSet
+
+X = np.ones((6, 3), np.float32)
+Y = np.array([0, 1, 0, 1, 0, 1])
+
+
+def data(x=X, y=Y, **options):
+    return Dataset("d", x, y, X, Y, **{"classes": 2, **options})
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39, -1e300])
+def test_features_that_are_not_finite_in_32_bits(bad, tmp_path):
+    x = X.astype(np.float64)
+    x[4, 2] = bad
+    with pytest.raises(InvalidData, match="training example 4, feature 2 is not a finite number"):
+        data(x)
+    np.savez(tmp_path / "d.npz", x=x, y=Y)
+    with pytest.raises(InvalidData, match="example 4, feature 2 is not a finite number"):
+        load_npz(tmp_path / "d.npz")
+    with pytest.raises(InvalidArgument, match="example 4 of a pool: feature 2"):
+        ExamplePool(x)
+    with pytest.raises(InvalidData, match="training example 4: feature 2"):
+        TrainingSet(x, Y, Kind.EXAMPLE)
+    with pytest.raises(InvalidArgument, match="canary 4: number 2 is not finite"):
+        TrainingSet(X, Y, Kind.EXAMPLE).with_canaries(np.column_stack([x, Y, Y]))
+    with pytest.raises(InvalidArgument, match="unit must be above 0 and finite|must be a number"):
+        TrainingSet(X, Y, Kind.EXAMPLE, unit=-abs(bad))
+
+
+@pytest.mark.parametrize("labels", [Y + 0.5, np.where(Y, np.nan, 0.0)])
+def test_labels_that_are_not_whole_numbers(labels, tmp_path):
+    with pytest.raises(InvalidData, match="labels must be whole numbers, got float64"):
+        data(y=labels)
+    with pytest.raises(InvalidArgument, match="labels of a pool must be whole numbers"):
+        ExamplePool(X, labels)
+    np.savez(tmp_path / "d.npz", x=X, y=labels)
+    with pytest.raises(InvalidData, match="must be whole numbers"):
+        load_npz(tmp_path / "d.npz")
+
+
+def test_labels_that_the_model_does_not_have():
+    trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=1, learning_rate=0.1, sigma=1.0)
+    for y in (Y + 1, Y - 1):
+        with pytest.raises(InvalidArgument, match="labels must be"):
+            trainer.train(TrainingSet(X, y, Kind.EXAMPLE), np.random.default_rng(0))
+    planted = TrainingSet(X, Y, Kind.EXAMPLE).with_canaries(np.array([[1.0, 1.0, 1.0, 7.0, 0.0]]))
+    with pytest.raises(InvalidArgument, match="labels must be 0 to 1 for this model, got 7 to 7"):
+        trainer.train(planted, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("name", "value"), [("clip_norm", 1e-50), ("clip_norm", 1e39), ("sigma", 1e-50), ("sigma", 1e39)])
+def test_a_clip_norm_or_noise_that_32_bits_would_round_to_nothing_or_infinity(name, value):
+    with pytest.raises(InvalidArgument, match="must be 0 or between 1e-30 and 1e\\+30"):
+        DPSGD(Network(3, 2), **{"rate": 1.0, "batch_size": 6, "steps": 1, "learning_rate": 0.1, "sigma": 1.0, name: value})
+
+
+@pytest.mark.parametrize("hidden", [(), (4,)])
+@pytest.mark.parametrize("canary", ["random-gradient", "mislabelled", "tail-example"])
+def test_training_on_huge_finite_features_gives_finite_models(hidden, canary):
+    x = np.array(X)
+    x[2] = [3e38, -1e19, 1e30]
+    training = Training(hidden=hidden, epochs=2, batch_size=3)
+    made = training_target(data(x), Claim(2.0, 1e-3), training=training, canary=canary, canaries=2, pilots=2)
+    output = made.trainer(made.target.dataset, np.random.default_rng(0))
+    assert np.isfinite(output.value).all()
