@@ -296,7 +296,7 @@ def test_data_do_not_outlive_a_killed_process(tmp_path, who):
     ]  # fmt: skip
     process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: sum(path.suffix == "" for path in started.iterdir()) == 2)
+        wait_until(lambda: sum(path.suffix == "" for path in started.iterdir()) == 2, "both programs run")
         folders = list(temporary.iterdir())
         assert len([path for path in folders if path.name.startswith("lidp-")]) == 2
         for folder in folders:
@@ -305,18 +305,11 @@ def test_data_do_not_outlive_a_killed_process(tmp_path, who):
         victims = [process.pid] if who == "driver" else [int(path.read_text()) for path in started.iterdir()]
         for victim in victims:
             os.kill(victim, signal.SIGKILL)
-        wait_until(lambda: not any(folder.exists() for folder in folders))
+        wait_until(lambda: not any(folder.exists() for folder in folders), "the folders are gone")
         process.wait()
     finally:
         process.kill()
         process.wait()
-
-
-def wait_until(happened, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("name", ["a b", "$(touch pwned)", "`touch pwned`", "a;touch pwned;", "'", '"', "{out}"])

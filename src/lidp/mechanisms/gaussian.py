@@ -25,6 +25,7 @@ from lidp.streams import Purpose, check_seed, trial_words
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
+_MOST_NOISE = 1e30
 _BLOCK_SCORES = 2**16  # a thread takes up so many scores at once, in whole trials
 
 
@@ -40,6 +41,8 @@ def simulate_gaussian(
     seed gives the same canaries and noise for every σ, and the same scores whatever the number of threads.
     """
     sigma = checks.positive(sigma=sigma)
+    if sigma > _MOST_NOISE:
+        raise InvalidArgument(f"sigma must be at most {_MOST_NOISE:g}, which single precision can hold, got {sigma:g}")
     return draw_gaussian(design, trials=trials, dimension=dimension, seed=seed, threads=threads).scores(sigma)
 
 
