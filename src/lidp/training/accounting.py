@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from lidp import checks
@@ -128,6 +129,7 @@ def _epsilon(
     return math.inf  # not settled, or as good as no privacy: too much is safe, too little is not
 
 
+@lru_cache(maxsize=4096)  # the search asks for the same noise more than once, and so do many audits of one process
 def _add_remove(sigma: float, delta: float, rate: float, steps: int, accountant: Accountant, interval: float) -> float:
     import dp_accounting
 
