@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lidp import InvalidScores, Scores, score_files
+from lidp import InvalidScores, Scores
 from lidp.score_files import read_scores, write_scores
 
 ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
@@ -162,14 +162,12 @@ def test_trials_that_were_stopped_stay_marked(tmp_path):
 
 def test_a_small_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
     """Zeros pack a thousandfold. What the directory of the file says is enough to refuse it."""
-    assert score_files.MOST_BYTES <= 2**30
-    monkeypatch.setattr(score_files, "MOST_BYTES", 2**25)
+    assert npz_files.MOST_BYTES <= 2**30
+    monkeypatch.setattr(npz_files, "MOST_BYTES", 2**25)
     np.savez_compressed(tmp_path / "bomb.npz", scores=np.zeros((2**22, 1)), coins=np.zeros((2**22, 1)))
     assert (tmp_path / "bomb.npz").stat().st_size < 2**17
     tracemalloc.start()
-    with pytest.raises(
-        InvalidScores, match="unpacks to 67,109,120 bytes, more than 33,554,432; .* give them to lidp.Scores"
-    ):
+    with pytest.raises(InvalidScores, match="would take 67,109,120 bytes"):
         read_scores(tmp_path / "bomb.npz")
     assert tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
@@ -183,7 +181,7 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
         file.writestr("scores.npy", header.getvalue() + bytes(80))
         file.writestr("coins.npy", header.getvalue() + bytes(80))
     tracemalloc.start()
-    with pytest.raises(InvalidScores, match="shape \\(268435456, 1\\) is said to be in"):
+    with pytest.raises(InvalidScores, match="its array scores.npy has 208 bytes, 2,147,483,776 are stated"):
         read_scores(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()

@@ -232,6 +232,16 @@ def test_a_store_that_is_deleted_ends_the_audit_with_a_word(tmp_path, delete, wo
         run(Target(deletes, Numbers(), closeness), trials=12, store=path, workers=workers)
 
 
+def test_a_mechanism_that_changes_the_folder_does_not_move_the_store(tmp_path, monkeypatch):
+    def moves(dataset, rng):
+        os.chdir("/")
+        return leaky(dataset, rng)
+
+    monkeypatch.chdir(tmp_path)
+    run(Target(moves, Numbers(), closeness), trials=5, store="a.db")
+    assert finished(tmp_path / "a.db") == 5
+
+
 def test_a_forked_child_may_not_write(store):
     def write(queue):
         try:

@@ -189,7 +189,7 @@ def _plan_of(store: Store) -> AuditPlan:
 
 
 def _open(path: str | Path, plan: AuditPlan) -> Store:
-    path = Path(path)
+    path = Path(path).absolute()
     if not path.exists():
         return _create(path, plan)
     opened = Store.open(path)

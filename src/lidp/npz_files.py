@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_BYTES = 2**30
-"""What arrays may take, unless the file itself is about as large."""
+"""How many bytes arrays may take, unless the file itself is about as large."""
 _MOST_RATIO = 20
 
 
 def load_arrays(
-    stream: IO[bytes], names: Iterable[str], *, most_bytes: int = MOST_BYTES
+    stream: IO[bytes], names: Iterable[str], *, most_bytes: int | None = None
 ) -> tuple[list[str], dict[str, NDArray[Any]]]:
     """Return the names of all arrays of an ``.npz`` file, and those of ``names`` that it has.
 
     A few megabytes may be packed so that they unpack to more than the machine holds. Sizes are therefore looked at before anything
-    is unpacked: together, the arrays may take ``most_bytes``, or 20 times the size of the file if that is more.
+    is unpacked: together, the arrays may take ``most_bytes`` (``MOST_BYTES`` by default), or 20 times the size of the file if that
+    is more.
 
     Raises:
         ValueError: if they would take more, or an array is not as large as its header says; and whatever ``zipfile`` and
@@ -28,7 +29,7 @@ def load_arrays(
     """
     size = stream.seek(0, 2)
     stream.seek(0)
-    most = max(most_bytes, _MOST_RATIO * size)
+    most = max(MOST_BYTES if most_bytes is None else most_bytes, _MOST_RATIO * size)
     with zipfile.ZipFile(stream) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
         chosen = [name for name in names if name in members]

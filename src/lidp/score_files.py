@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from lidp.claim import Neighbours
 from lidp.errors import InvalidScores
+from lidp.npz_files import load_arrays
 from lidp.scores import Scores
 
 _LAYOUTS = ({"inserted", "held_out"}, {"scores", "coins"})
 _MARKS = ("sequential", "stopped_early")
-MOST_BYTES = 2**30
-"""Files whose arrays are larger than this, unpacked, are refused before they are unpacked."""
 _ARMS = {"inserted": "inserted", "held_out": "held_out", "held-out": "held_out"}
 
 
@@ -55,53 +51,23 @@ def write_scores(scores: Scores, path: str | Path) -> None:
 
 def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
     try:
-        _check_size(path)
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise InvalidScores(f"{path}: a single array, not an .npz file of several")
-        with loaded as file:
-            names = set(file.files)
-            fitting = [layout for layout in _LAYOUTS if layout <= names]
-            if len(fitting) > 1:
-                raise InvalidScores(f"{path}: has both inserted and held_out, and scores and coins; keep one of the two")
-            if not fitting:
-                found = ", ".join(sorted(names)) or "nothing"
-                raise InvalidScores(
-                    f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}"
-                )
-            arrays: dict[str, object] = {name: file[name] for name in fitting[0] | ({"failed"} & names)}
-            arrays |= {name: bool(file[name]) for name in _MARKS if name in names}
+        with path.open("rb") as stream:
+            if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                raise InvalidScores(f"{path}: a single array, not an .npz file of several")
+            present, known = load_arrays(stream, [*_LAYOUTS[0], *_LAYOUTS[1], "failed", *_MARKS])
+        fitting = [layout for layout in _LAYOUTS if layout <= set(known)]
+        if len(fitting) > 1:
+            raise InvalidScores(f"{path}: has both inserted and held_out, and scores and coins; keep one of the two")
+        if not fitting:
+            found = ", ".join(sorted(present)) or "nothing"
+            raise InvalidScores(f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}")
+        arrays: dict[str, object] = {name: known[name] for name in fitting[0] | ({"failed"} & set(known))}
+        arrays |= {name: bool(known[name]) for name in _MARKS if name in known}
     except InvalidScores:
         raise
     except Exception as error:  # noqa: BLE001  # a damaged file makes the reader fail in a dozen ways, all the file's fault
         raise InvalidScores(f"{path}: not a readable .npz file of plain numbers ({error})") from None
     return _named(path, arrays, neighbours)
-
-
-def _check_size(path: Path) -> None:
-    """Refuse a small file that would unpack to more than memory holds. A member unpacks to no more than it declares."""
-    if not zipfile.is_zipfile(path):
-        return
-    with zipfile.ZipFile(path) as file:
-        size = sum(member.file_size for member in file.infolist())
-        if size > MOST_BYTES:
-            raise InvalidScores(
-                f"{path}: unpacks to {size:,} bytes, more than {MOST_BYTES:,}; if that is meant, load the arrays yourself "
-                "and give them to lidp.Scores"
-            )
-        for member in (member for member in file.infolist() if member.filename.endswith(".npy")):
-            with file.open(member) as stream:
-                _check_header(path, stream, member.file_size)
-
-
-def _check_header(path: Path, stream: IO[bytes], size: int) -> None:
-    """Refuse an array that claims to be larger than the bytes that it has."""
-    formats = np.lib.format
-    version = formats.read_magic(stream)
-    read = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    if math.prod(shape) * dtype.itemsize > size:
-        raise InvalidScores(f"{path}: an array of shape {shape} is said to be in {size:,} bytes; the file is damaged")
 
 
 def _read_csv(path: Path, neighbours: Neighbours | str) -> Scores:

@@ -68,7 +68,7 @@ class Store:
     @classmethod
     def create(cls, path: str | Path, configuration: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> Store:
         """Create a store, readable by its owner only, for an audit of this configuration. The file must not exist."""
-        path = Path(path)
+        path = Path(path).absolute()  # a mechanism may change the current folder
         # Made under another name and then linked to its own, so that a kill leaves a whole store or none.
         draft = path.with_name(f"{path.name}.{os.getpid()}.new")
         try:
@@ -347,7 +347,7 @@ class Store:
 def is_store(path: str | Path) -> bool:
     """Return whether a file is a store of an audit."""
     try:
-        connection = _connect_to_read(Path(path))
+        connection = _connect_to_read(Path(path).absolute())
     except (OSError, sqlite3.Error):
         return False
     try:
@@ -361,12 +361,12 @@ def is_store(path: str | Path) -> bool:
 def _existing(path: Path) -> Path:
     if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it takes impossible names for what they are
         raise StoreError(f"{path}: there is no such store")
-    return path
+    return path.absolute()  # a mechanism may change the current folder
 
 
 def _connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
     """Connect to an existing file, trusting nothing that it says about functions, and reading no value beyond a size."""
-    address = f"file:{quote(str(path.absolute()))}?mode={mode}{options}"
+    address = f"file:{quote(str(path))}?mode={mode}{options}"
     connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")

@@ -13,6 +13,7 @@ from lidp.cli.targets import BUILT_IN
 from lidp.errors import StoreError
 from lidp.store import Store
 from lidp.store_marks import is_own
+from lidp.terminal_text import printable
 
 
 def approved_origin(path: Path, *, trust: bool) -> str | None:
@@ -52,7 +53,7 @@ def _ask(path: Path, origin: str) -> None:
     ]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise StoreError(f"{' '.join(line.strip() for line in lines)} If you trust it, add --trust")
-    typer.echo("\n".join(lines), err=True)
+    typer.echo(printable("\n".join(lines)), err=True)
     if not typer.confirm("Run it?", default=False, err=True):
         raise StoreError(f"{path} was not resumed: what it names is not trusted")
 
