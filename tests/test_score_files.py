@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lidp import InvalidScores, Scores
+from lidp import InvalidScores, Scores, npz_files
 from lidp.score_files import read_scores, write_scores
 
 ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
