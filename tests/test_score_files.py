@@ -181,7 +181,7 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
         file.writestr("scores.npy", header.getvalue() + bytes(80))
         file.writestr("coins.npy", header.getvalue() + bytes(80))
     tracemalloc.start()
-    with pytest.raises(InvalidScores, match="its array scores.npy has 208 bytes, 2,147,483,776 are stated"):
+    with pytest.raises(InvalidScores, match="its array coins.npy has 208 bytes, 2,147,483,776 are stated"):
         read_scores(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()

@@ -54,7 +54,7 @@ def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
         with path.open("rb") as stream:
             if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise InvalidScores(f"{path}: a single array, not an .npz file of several")
-            present, known = load_arrays(stream, [*_LAYOUTS[0], *_LAYOUTS[1], "failed", *_MARKS])
+            present, known = load_arrays(stream, [*sorted(_LAYOUTS[0] | _LAYOUTS[1]), "failed", *_MARKS])
         fitting = [layout for layout in _LAYOUTS if layout <= set(known)]
         if len(fitting) > 1:
             raise InvalidScores(f"{path}: has both inserted and held_out, and scores and coins; keep one of the two")
