@@ -547,7 +547,7 @@ def test_a_store_without_a_key_is_made_and_belongs_to_nobody(tmp_path, monkeypat
 
 
 def test_values_beyond_a_size_are_not_read(store, monkeypatch):
-    monkeypatch.setattr("lidp.store._LARGEST_VALUE", 10_000)
+    monkeypatch.setattr("lidp.store_files.LARGEST_VALUE", 10_000)
     store.keep_fact("large", "x" * 9_000)
     store.keep_fact("too large", "x" * 11_000)
     with Store.read(store.path) as reader:

@@ -27,9 +27,10 @@ from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
 from lidp.store_marks import mark_as_own
 from lidp.streams import Purpose, draw_coins, stream
-from lidp.target import Target, fingerprint, plain_preparation, with_canaries
+from lidp.target import Target, fingerprint, plain_preparation
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.probe import refuse_shared_randomness
+from lidp.trials.rehearsal import try_canaries
 from lidp.trials.trial import TrialRecord, TrialSetup
 from lidp.user_code import must_propagate, user_code
 from lidp.versions import versions
@@ -302,7 +303,7 @@ class _Audit:
         return TrialSetup(target, self.plan.design, self.plan.seed, prepared_arrays)
 
     def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts) -> None:
-        _try_canaries(setup)
+        try_canaries(setup)
         refuse_shared_randomness(executor, setup, self.records.get(0))
         self._tell()
         # Executors that hand over nothing while they wait keep the driver from writing: a timer does it then.
@@ -469,35 +470,3 @@ def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
             raise StoreError(
                 f"{store.path} is damaged: the coins of trial {record.index} are not those of seed {plan.seed}"
             )
-
-
-def _try_canaries(setup: TrialSetup) -> None:
-    """Draw canaries and plant as many as there may be, so that what is broken there fails the audit before its first trial."""
-    try:
-        with user_code():
-            size = len(setup.canaries.draw(np.random.default_rng(0), 2))
-    except BaseException as error:
-        if must_propagate(error):
-            raise
-        raise AuditFailed(f"drawing canaries failed: {type(error).__name__}: {error}") from error
-    if size != 2:
-        raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
-    wanted = setup.design.canaries
-    try:
-        with user_code():
-            many = setup.canaries.draw(np.random.default_rng(0), wanted)
-    except BaseException as error:
-        if must_propagate(error):
-            raise
-        raise AuditFailed(f"drawing {wanted} canaries failed: {type(error).__name__}: {error}") from error
-    if len(many) != wanted:
-        raise AuditFailed(
-            f"canaries.draw(rng, {wanted}) gave {len(many)} canaries; it must give {wanted}, or let a trial have fewer"
-        )
-    try:
-        with user_code():
-            with_canaries(setup.target.dataset, many)
-    except BaseException as error:
-        if must_propagate(error):
-            raise
-        raise AuditFailed(f"planting {wanted} canaries failed: {type(error).__name__}: {error}") from error

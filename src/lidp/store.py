@@ -9,35 +9,28 @@ While a store is open, this process touches its file through SQLite alone.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 import struct
-import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import StoreError
+from lidp.store_files import connect, connect_to_read, identity, not_readable, refuse_side_files, settle
 from lidp.trials.trial import TrialRecord
 from lidp.writer_lock import WriterLock
 
-# What file systems report that cannot link: FAT, some network and container mounts.
-_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x6C696470  # "lidp"
-_LARGEST_VALUE = 2**29  # bytes: no text or array of a store is longer
-_SIDE_FILES = ("-wal", "-shm", "-journal")
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE arrays (owner TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, checksum BLOB NOT NULL,
@@ -59,7 +52,7 @@ class Store:
         self._connection = connection
         self._lock = lock
         self._process = os.getpid()
-        self._identity = _identity(path)
+        self._identity = identity(path)
         self._turn = threading.RLock()  # the driver and its timer write through one connection
         self._audit = b""
 
@@ -73,12 +66,12 @@ class Store:
         draft = path.with_name(f"{path.name}.{os.getpid()}.new")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _refuse_side_files(path)
+            refuse_side_files(path)
             draft.unlink(missing_ok=True)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             known = {"configuration": configuration} | ({"versions": dict(versions)} if versions else {})
             _write_draft(draft, known)
-            _settle(draft, path)
+            settle(draft, path)
         except OSError as error:
             if path.exists():
                 raise StoreError(f"{path} exists already; resume it, or choose another name") from None
@@ -103,7 +96,7 @@ class Store:
         except OSError as error:
             raise StoreError(f"{path}: cannot be written to: {error.strerror}") from None
         try:
-            return cls._opened(path, lambda: _connect(path, "rw"), lock)
+            return cls._opened(path, lambda: connect(path, "rw"), lock)
         except BaseException:
             lock.release()
             raise
@@ -112,16 +105,16 @@ class Store:
     def read(cls, path: str | Path) -> Store:
         """Open an existing store to read it, also while an audit writes to it; on read-only media too."""
         path = _existing(Path(path))
-        return cls._opened(path, lambda: _connect_to_read(path), None)
+        return cls._opened(path, lambda: connect_to_read(path), None)
 
     @classmethod
-    def _opened(cls, path: Path, connect: Any, lock: WriterLock | None) -> Store:
+    def _opened(cls, path: Path, connecting: Callable[[], sqlite3.Connection], lock: WriterLock | None) -> Store:
         try:
-            connection = connect()
+            connection = connecting()
         except OSError as error:
             raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
         except sqlite3.Error as error:
-            raise _not_readable(path, error) from None
+            raise not_readable(path, error) from None
         store = cls(path, connection, lock)
         try:
             store._check_header()
@@ -132,7 +125,7 @@ class Store:
             store._audit = store._audit_id()
         except sqlite3.Error as error:
             connection.close()
-            raise _not_readable(path, error) from None
+            raise not_readable(path, error) from None
         except BaseException:
             connection.close()
             raise
@@ -332,7 +325,7 @@ class Store:
         if os.getpid() != self._process:
             raise StoreError(f"{self.path}: a forked copy of the process that opened it may not write to it")
         with self._turn:
-            if _identity(self.path) != self._identity:
+            if identity(self.path) != self._identity:
                 raise StoreError(
                     f"{self.path} was deleted or replaced while the audit ran, and trials since then cannot be kept; begin the "
                     "audit again, and leave its store in place"
@@ -347,7 +340,7 @@ class Store:
 def is_store(path: str | Path) -> bool:
     """Return whether a file is a store of an audit."""
     try:
-        connection = _connect_to_read(Path(path).absolute())
+        connection = connect_to_read(Path(path).absolute())
     except (OSError, sqlite3.Error):
         return False
     try:
@@ -362,72 +355,6 @@ def _existing(path: Path) -> Path:
     if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it takes impossible names for what they are
         raise StoreError(f"{path}: there is no such store")
     return path.absolute()  # a mechanism may change the current folder
-
-
-def _connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
-    """Connect to an existing file, trusting nothing that it says about functions, and reading no value beyond a size."""
-    address = f"file:{quote(str(path))}?mode={mode}{options}"
-    connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
-        connection.execute("SELECT count(*) FROM sqlite_schema")  # opens the file, which connecting does not
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Connect without ever writing to the file; where not even SQLite's side files can be made, read it as it lies there."""
-    try:
-        return _connect(path, "ro")
-    except sqlite3.OperationalError:
-        if os.access(path.parent, os.W_OK) and not _on_read_only_file_system(path):
-            raise
-    log = path.with_name(path.name + "-wal")
-    if not log.is_file() or not log.stat().st_size:
-        return _connect(path, "ro", "&immutable=1")
-    # Nobody writes there: trials that wait in the log are read from a copy.
-    with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
-        copy = Path(folder, "store.db")
-        shutil.copyfile(path, copy)
-        shutil.copyfile(log, copy.with_name(copy.name + "-wal"))
-        on_disk = _connect(copy, "rw")
-        try:
-            in_memory = sqlite3.connect(":memory:", check_same_thread=False)
-            on_disk.backup(in_memory)
-        finally:
-            on_disk.close()
-    in_memory.execute("PRAGMA trusted_schema = OFF")
-    in_memory.execute("PRAGMA query_only = ON")
-    return in_memory
-
-
-def _on_read_only_file_system(path: Path) -> bool:
-    statvfs = getattr(os, "statvfs", None)
-    return statvfs is not None and bool(statvfs(path.parent).f_flag & os.ST_RDONLY)
-
-
-def _not_readable(path: Path, error: sqlite3.Error) -> StoreError:
-    """Say in one line why a file cannot be opened."""
-    if isinstance(error, sqlite3.OperationalError):
-        return StoreError(f"{path}: cannot be opened: {error}")
-    if "not a database" in str(error):
-        return StoreError(f"{path} is not a store of an audit")
-    return StoreError(f"{path} is damaged: {error}")
-
-
-def _refuse_side_files(path: Path) -> None:
-    """SQLite would replay a log that a deleted store left behind into the new one."""
-    for suffix in _SIDE_FILES:
-        leftover = path.with_name(path.name + suffix)
-        if not path.exists() and os.path.lexists(leftover):
-            raise StoreError(
-                f"{leftover} is left over from another store, and its trials would be mixed into the new audit; delete it, or "
-                f"choose another name than {path}"
-            )
 
 
 def _write_draft(draft: Path, known: Mapping[str, Any]) -> None:
@@ -445,24 +372,6 @@ def _write_draft(draft: Path, known: Mapping[str, Any]) -> None:
             connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
     finally:
         connection.close()
-
-
-def _settle(draft: Path, path: Path) -> None:
-    """Give a finished draft its name, if that is free."""
-    try:
-        os.link(draft, path)
-    except OSError as error:
-        if path.exists() or error.errno not in _NO_HARD_LINKS:
-            raise
-        draft.rename(path)  # two writers that begin within the same moment are not told apart on such file systems
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _fact_row(audit: bytes, name: str, value: Any) -> list[Any]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from lidp.errors import AuditFailed
 from lidp.interrupts import ENDING, Interrupted, is_own_handler
@@ -30,6 +32,22 @@ class user_code:  # noqa: N801  # reads as what it surrounds: with user_code(): 
     def __exit__(self, *_: object) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # at once: buffers, exit handlers, stores and pipes belong to the parent
+
+
+@contextmanager
+def auditors_own(doing: str) -> Iterator[None]:
+    """Surround user code whose failure is the auditor's own trouble, and no outcome of the mechanism; it may follow the coins.
+
+    Raises:
+        AuditFailed: if the code raises anything of its own.
+    """
+    try:
+        with user_code():
+            yield
+    except BaseException as error:
+        if must_propagate(error):
+            raise
+        raise AuditFailed(f"{doing} failed: {type(error).__name__}: {error}") from error
 
 
 def must_propagate(error: BaseException) -> bool:

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
-from lidp.errors import AuditFailed, InvalidScores
+from lidp.errors import InvalidScores
 from lidp.global_generators import seed_global_generators
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import AllButOne, FirstOthers, Scene, as_trial_score
-from lidp.user_code import must_propagate, user_code
+from lidp.user_code import auditors_own, must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -154,13 +154,8 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
     Raises:
         AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
     """
-    try:
-        with user_code():
-            return _lay_out(setup, index)
-    except BaseException as error:
-        if must_propagate(error):
-            raise
-        raise AuditFailed(f"drawing the canaries of trial {index} failed: {type(error).__name__}: {error}") from error
+    with auditors_own(f"drawing the canaries of trial {index}"):
+        return _lay_out(setup, index)
 
 
 def _lay_out(setup: TrialSetup, index: int) -> Layout:
@@ -224,13 +219,8 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
 
 def _data(setup: TrialSetup, arm: _Arm) -> Any:
-    try:
-        with user_code():
-            return with_canaries(setup.target.dataset, arm.inserted)
-    except BaseException as error:
-        if must_propagate(error):
-            raise
-        raise AuditFailed(f"planting {len(arm.inserted)} canaries failed: {type(error).__name__}: {error}") from error
+    with auditors_own(f"planting {len(arm.inserted)} canaries"):
+        return with_canaries(setup.target.dataset, arm.inserted)
 
 
 def _noise(setup: TrialSetup, index: int, number: int) -> np.random.Generator:
