@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from lidp import AuditFailed, StoreError, Target
 from lidp.audits import resume
 from lidp.cli.app import run as lidp_command
 from lidp.store import Store, is_store
-from lidp.store_marks import is_own, mark_as_own
+from lidp.store_marks import is_own, own_mark
 from lidp.streams import draw_coins
 from lidp.trials.trial import TrialRecord
 from tests.engine import Numbers, closeness, finished, leaky, run
@@ -170,6 +171,85 @@ def test_trials_of_another_audit_are_refused(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match="holds trials of another audit"):
         lidp.result_of(tmp_path / "a.db")
+
+
+def test_the_log_of_a_killed_audit_is_not_taken_for_that_of_a_store_moved_beside_it(store, tmp_path):
+    """A store that was moved to where another had been deleted showed the other's trials, audit id and all."""
+    store.keep_fact("note", "written in WAL mode")
+    store.keep_trials([trial(index) for index in range(5)])
+    log = Path(f"{store.path}-wal").read_bytes()
+    moved = tmp_path / "moved.db"
+    expected = run(trials=10, store=moved).bound
+    Path(f"{moved}-wal").write_bytes(log)
+    before = moved.read_bytes()
+    for reading in (lidp.result_of, Store.open):
+        with pytest.raises(StoreError, match="of another audit|is damaged"):
+            reading(moved)
+    assert moved.read_bytes() == before
+    for suffix in ("-wal", "-shm"):
+        Path(f"{moved}{suffix}").unlink(missing_ok=True)
+    assert lidp.result_of(moved).bound == expected
+
+
+def test_an_empty_log_that_a_reader_left_is_no_obstacle(tmp_path):
+    path = tmp_path / "a.db"
+    run(trials=3, store=path)
+    Store.read(path).close()
+    assert Path(f"{path}-wal").exists()
+    path.unlink()
+    assert run(trials=3, store=path).bound.trials == 3
+
+
+def test_a_store_with_several_names_is_refused(tmp_path):
+    run(trials=3, store=tmp_path / "a.db")
+    os.link(tmp_path / "a.db", tmp_path / "b.db")
+    for opening in (Store.open, Store.read):
+        with pytest.raises(StoreError, match="2 names"):
+            opening(tmp_path / "b.db")
+
+
+def test_a_draft_that_a_killed_process_left_is_removed(tmp_path):
+    run(trials=3, store=tmp_path / "a.db")
+    draft = tmp_path / "a.db.0123456789abcdef.new"
+    os.link(tmp_path / "a.db", draft)
+    assert lidp.result_of(tmp_path / "a.db").bound.trials == 3
+    assert not draft.exists()
+
+
+def test_a_symbolic_link_is_the_store_itself(tmp_path, store):
+    link = tmp_path / "link.db"
+    link.symlink_to(store.path)
+    store.keep_trials([trial(0)])
+    assert finished(link) == 1
+    with pytest.raises(StoreError, match="being written to by another audit"):
+        Store.open(link)
+
+
+@pytest.mark.parametrize("name", ["a b.db", "50%.db", "a?b#c.db", "ε.db", b"\xff.db"])
+def test_odd_names(tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    run(trials=3, store=path)
+    assert lidp.result_of(path).bound.trials == 3
+    assert lidp.result_of(f"/{path}").bound.trials == 3
+
+
+def test_threads_that_create_one_store_at_once_leave_one(tmp_path):
+    told = []
+
+    def create():
+        try:
+            Store.create(tmp_path / "a.db", {"trials": 1}).close()
+        except StoreError as error:
+            told.append(str(error))
+
+    threads = [threading.Thread(target=create) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert is_store(tmp_path / "a.db")
+    assert all("exists already" in message or "another audit" in message for message in told)
+    assert not list(tmp_path.glob("*.new"))
 
 
 # Writing.
@@ -328,6 +408,39 @@ def test_a_damaged_preparation_is_found(store):
         again.preparation()
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"failures": {"nowhere": "x"}},
+        {"failures": {"scores": 5}},
+        {"metadata": {"scores_unscored": "many"}},
+        {"metadata": {"scores_unscored": None}},
+        {"seconds": float("inf")},
+        {"attempts": 0},
+    ],
+    ids=str,
+)
+def test_odd_notes_are_damage(store, odd):
+    store.keep_trials([TrialRecord(0, trial(0).arrays, **odd)])
+    with pytest.raises(StoreError, match="is damaged"):
+        lidp.result_of(store.path)
+
+
+@pytest.mark.parametrize("change", ["attempts = 'many'", "seconds = 'long'", "failures = 'null'", "metadata = '[]'"])
+def test_notes_of_another_type_are_damage(tmp_path, change):
+    run(trials=3, store=tmp_path / "a.db")
+    edit(tmp_path / "a.db", f"UPDATE trials SET {change}")  # noqa: S608  # one of the above
+    with pytest.raises(StoreError, match="is damaged"):
+        lidp.result_of(tmp_path / "a.db")
+
+
+def test_no_more_rows_are_read_than_the_file_has_room_for(tmp_path, monkeypatch):
+    run(trials=10, store=tmp_path / "a.db")
+    monkeypatch.setattr("lidp.store._LEAST_ROW", 10**6)
+    with pytest.raises(StoreError, match="is damaged"):
+        lidp.result_of(tmp_path / "a.db")
+
+
 @pytest.mark.parametrize("where", ["coins", "shape", "number"])
 def test_trials_that_the_plan_cannot_have_made_are_refused(store, where):
     honest = trial(0)
@@ -342,7 +455,8 @@ def test_trials_that_the_plan_cannot_have_made_are_refused(store, where):
 
 
 @pytest.mark.parametrize(
-    "change", [{"trials": "many"}, {"seed": -1}, {"method": 3}, {"design": {"kind": "Odd"}}, {"claim": []}]
+    "change",
+    [{"trials": "many"}, {"trials": 10**11}, {"seed": -1}, {"method": 3}, {"design": {"kind": "Odd"}}, {"claim": []}],
 )
 def test_an_odd_configuration_is_damage_too(store, change):
     store.keep_fact("configuration", {**store.configuration, **change})
@@ -523,20 +637,21 @@ def test_a_store_that_is_swapped_after_the_question_is_not_run(unfinished, monke
 
 def test_a_mark_needs_the_key_the_audit_and_the_folder(store, monkeypatch, tmp_path):
     assert not is_own(store, here=False)
-    mark_as_own(store)
-    assert is_own(store, here=True)
-    made = store.fact("made_by")
-    with Store.create(tmp_path / "b.db", store.configuration) as other:
-        other.keep_fact("made_by", made)
-        assert not is_own(other, here=False)
-    monkeypatch.chdir("/")
-    assert is_own(store, here=False)
-    assert not is_own(store, here=True)
-    key = Path(os.environ["XDG_DATA_HOME"], "lidp", "store.key")
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    key.write_bytes(bytes(32))
-    assert not is_own(store, here=False)
-    key.unlink()
+    configuration = store.configuration
+    with Store.create(tmp_path / "b.db", configuration, mark=own_mark(configuration)) as own:
+        assert is_own(own, here=True)
+        made = own.fact("made_by")
+        store.keep_fact("made_by", made)
+        assert not is_own(store, here=False)  # of another audit
+        monkeypatch.chdir("/")
+        assert is_own(own, here=False)
+        assert not is_own(own, here=True)
+        key = Path(os.environ["XDG_DATA_HOME"], "lidp", "store.key")
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        kept = key.read_bytes()
+        key.write_bytes(bytes(32))
+        assert not is_own(own, here=False)
+        key.write_bytes(kept)
 
 
 def test_a_store_without_a_key_is_made_and_belongs_to_nobody(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from lidp.trials.scoring import as_trial_score
 _FAR = 1e6
 STOPS = ("refuted", "never")
 _FEW_TRIALS = 1024
+_MOST_TRIALS = 10**8
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class AuditPlan:
             name=target.name,
             claim=claim,
             design=design,
-            trials=checks.count(trials=trials),
+            trials=_trials(trials),
             method=chosen,
             failure_probability=failure_probability,
             seed=check_seed(seed),
@@ -116,7 +117,7 @@ class AuditPlan:
             name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
             design=kinds[design.pop("kind")](**design),
-            trials=checks.count(trials=configuration["trials"]),
+            trials=_trials(configuration["trials"]),
             method=_method_of(configuration["method"]),
             failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
             seed=check_seed(configuration["seed"]),
@@ -144,6 +145,13 @@ class AuditPlan:
             "origin": self.origin,
             "fingerprint": self.fingerprint,
         } | ({"facts": dict(self.facts)} if self.facts else {})
+
+
+def _trials(trials: Any) -> int:
+    number = checks.count(trials=trials)
+    if number > _MOST_TRIALS:
+        raise InvalidArgument(f"trials must be at most {_MOST_TRIALS:,}, got {number:,}")
+    return number
 
 
 def _method_of(plain: Any) -> Method:

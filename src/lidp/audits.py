@@ -25,7 +25,7 @@ from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
-from lidp.store_marks import mark_as_own
+from lidp.store_marks import own_mark
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Target, fingerprint, plain_preparation
 from lidp.trials.executors import Executor, choose_executor
@@ -190,7 +190,7 @@ def _plan_of(store: Store) -> AuditPlan:
 
 
 def _open(path: str | Path, plan: AuditPlan) -> Store:
-    path = Path(path).absolute()
+    path = Path(path).resolve()
     if not path.exists():
         return _create(path, plan)
     opened = Store.open(path)
@@ -218,9 +218,7 @@ def _open(path: str | Path, plan: AuditPlan) -> Store:
 
 
 def _create(path: Path, plan: AuditPlan) -> Store:
-    store = Store.create(path, plan.configuration, versions())
-    mark_as_own(store)
-    return store
+    return Store.create(path, plan.configuration, versions(), own_mark(plan.configuration))
 
 
 class _Audit:
@@ -464,6 +462,8 @@ def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
         raise StoreError(
             f"{store.path} is damaged: its trial {record.index} does not belong to {design}, {plan.trials} trials"
         )
+    if not record.is_sound():
+        raise StoreError(f"{store.path} is damaged: the notes of its trial {record.index} cannot be read")
     if isinstance(design, CoinFlip):
         coins = draw_coins(plan.seed, trial=record.index, size=design.canaries)
         if record.arrays["coins"].tobytes() != coins.astype(np.float64).tobytes():

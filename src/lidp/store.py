@@ -25,7 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import StoreError
-from lidp.store_files import connect, connect_to_read, identity, not_readable, refuse_side_files, settle
+from lidp.store_files import (
+    connect,
+    connect_to_read,
+    draft_of,
+    identity,
+    not_readable,
+    only_name,
+    refuse_side_files,
+    settle,
+)
 from lidp.trials.trial import TrialRecord
 from lidp.writer_lock import WriterLock
 
@@ -41,7 +50,20 @@ CREATE TABLE scores (trial INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT N
                      PRIMARY KEY (trial, name)) WITHOUT ROWID;
 """
 _AUDIT_ID = "audit"  # the fact that holds the audit's id
-_READ_ERRORS = (sqlite3.Error, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError)
+MARK = "made_by"
+"""The fact that says who made the store."""
+_LEAST_ROW = 16  # bytes that a row takes at the least
+_READ_ERRORS = (
+    sqlite3.Error,
+    struct.error,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
 
 
 class Store:
@@ -59,18 +81,27 @@ class Store:
     # Opening and closing.
 
     @classmethod
-    def create(cls, path: str | Path, configuration: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> Store:
-        """Create a store, readable by its owner only, for an audit of this configuration. The file must not exist."""
-        path = Path(path).absolute()  # a mechanism may change the current folder
+    def create(
+        cls,
+        path: str | Path,
+        configuration: Mapping[str, Any],
+        versions: Mapping[str, str] | None = None,
+        mark: Callable[[bytes], Any] | None = None,
+    ) -> Store:
+        """Create a store, readable by its owner only, for an audit of this configuration. The file must not exist.
+
+        ``mark(audit_id)`` says who made it; see :mod:`lidp.store_marks`.
+        """
+        path = Path(path).resolve()  # a mechanism may change the current folder
         # Made under another name and then linked to its own, so that a kill leaves a whole store or none.
-        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+        draft = draft_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             refuse_side_files(path)
-            draft.unlink(missing_ok=True)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            audit = secrets.token_bytes(16)
             known = {"configuration": configuration} | ({"versions": dict(versions)} if versions else {})
-            _write_draft(draft, known)
+            _write_draft(draft, audit, known | ({MARK: mark(audit)} if mark is not None else {}))
             settle(draft, path)
         except OSError as error:
             if path.exists():
@@ -96,6 +127,8 @@ class Store:
         except OSError as error:
             raise StoreError(f"{path}: cannot be written to: {error.strerror}") from None
         try:
+            with cls.read(path) as reader:  # to write would merge a log that is not the store's own into it
+                reader._refuse_foreign_trials()
             return cls._opened(path, lambda: connect(path, "rw"), lock)
         except BaseException:
             lock.release()
@@ -214,6 +247,7 @@ class Store:
         """Keep a JSON value by name."""
         with self._writing(f"{name} cannot be kept") as connection:
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", _fact_row(self._audit, name, value))
+        self._empty_log()
 
     def keep_preparation(self, arrays: Mapping[str, NDArray[Any]], models: int) -> None:
         """Keep what the preparation step found, in one transaction."""
@@ -225,6 +259,7 @@ class Store:
                 connection.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)", row)
             row = _fact_row(self._audit, "preparation_models", models)
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
+        self._empty_log()
 
     def preparation(self) -> tuple[dict[str, NDArray[Any]], int] | None:
         """Return the arrays and the number of models of the preparation step, None if it has not been kept."""
@@ -264,7 +299,7 @@ class Store:
     def finished(self) -> list[int]:
         """Return the numbers of the trials that are kept."""
         try:
-            return [int(row[0]) for row in self._connection.execute("SELECT number FROM trials ORDER BY number")]
+            return [int(row[0]) for row in self._rows(self._connection, "SELECT number FROM trials ORDER BY number")]
         except _READ_ERRORS as error:
             raise StoreError(f"{self.path} is damaged: its trials cannot be counted ({error})") from None
 
@@ -284,26 +319,54 @@ class Store:
 
     def _trials(self, connection: sqlite3.Connection) -> Iterator[TrialRecord]:
         data: dict[int, list[tuple[str, bytes]]] = {}
-        for number, name, values in connection.execute("SELECT trial, name, data FROM scores ORDER BY trial, name"):
+        for number, name, values in self._rows(connection, "SELECT trial, name, data FROM scores ORDER BY trial, name"):
             data.setdefault(number, []).append((name, values))
         query = "SELECT number, audit, seconds, attempts, failures, metadata, checksum FROM trials ORDER BY number"
-        rows = connection.execute(query).fetchall()
+        rows = list(self._rows(connection, query))
         if set(data) != {row[0] for row in rows}:
             raise ValueError("trials and scores do not match")
         failures, metadata = _parsed([row[4] for row in rows]), _parsed([row[5] for row in rows])
         for row, failed, noted in zip(rows, failures, metadata, strict=True):
             number, audit, seconds, attempts, failures_text, metadata_text, checksum = row
             if audit != self._audit:
-                raise StoreError(
-                    f"{self.path} holds trials of another audit (trial {number}), perhaps replayed from a -wal file that a deleted "
-                    "store left behind; begin a new audit in another store"
-                )
+                raise self._foreign(number)
             known = (number, seconds, attempts, failures_text, metadata_text)
             _compare(checksum, _trial_checksum(self._audit, known, data[number]), f"trial {number}")
             arrays = {name: np.frombuffer(values, "<f8") for name, values in data[number]}
             yield TrialRecord(number, arrays, failed, seconds, noted, attempts)
 
+    def _rows(self, connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a query, but no more than the file has room for: a crafted one may refer to a page again and again."""
+        most = self._pragma("page_count") * self._pragma("page_size") // _LEAST_ROW
+        for count, row in enumerate(connection.execute(query)):
+            if count >= most:
+                raise ValueError("it refers to more rows than it can hold")
+            yield row
+
+    def _refuse_foreign_trials(self) -> None:
+        try:
+            query = "SELECT number FROM trials WHERE audit IS NOT ? LIMIT 1"
+            row = self._connection.execute(query, [self._audit]).fetchone()
+        except _READ_ERRORS as error:
+            raise StoreError(f"{self.path} is damaged: its trials cannot be read ({error})") from None
+        if row is not None:
+            raise self._foreign(row[0])
+
+    def _foreign(self, number: int) -> StoreError:
+        return StoreError(
+            f"{self.path} holds trials of another audit (trial {number}); if {self.path.name}-wal is left over from a deleted "
+            "store, move that file away: the store's own trials are still in its file"
+        )
+
     # Transactions.
+
+    def _empty_log(self) -> None:
+        """Move what was written from the log to the file.
+
+        The log then holds trials only, never the audit's id: replayed into another store, it does not pass for that store's own.
+        """
+        with suppress(sqlite3.Error):  # a reader keeps it from being emptied now
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -340,8 +403,8 @@ class Store:
 def is_store(path: str | Path) -> bool:
     """Return whether a file is a store of an audit."""
     try:
-        connection = connect_to_read(Path(path).absolute())
-    except (OSError, sqlite3.Error):
+        connection = connect_to_read(Path(path).resolve())
+    except (OSError, ValueError, sqlite3.Error):
         return False
     try:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
@@ -354,11 +417,10 @@ def is_store(path: str | Path) -> bool:
 def _existing(path: Path) -> Path:
     if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it takes impossible names for what they are
         raise StoreError(f"{path}: there is no such store")
-    return path.absolute()  # a mechanism may change the current folder
+    return only_name(path)
 
 
-def _write_draft(draft: Path, known: Mapping[str, Any]) -> None:
-    audit = secrets.token_bytes(16)
+def _write_draft(draft: Path, audit: bytes, known: Mapping[str, Any]) -> None:
     connection = sqlite3.connect(draft)
     try:
         with connection:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -14,14 +16,16 @@ from lidp.errors import StoreError
 
 # What file systems report that cannot link: FAT, some network and container mounts.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_SIDE_FILES = ("-wal", "-shm", "-journal")
+SIDE_FILES = ("-wal", "-shm", "-journal")
+_DRAFT = ".new"
 LARGEST_VALUE = 2**29
 """How many bytes a text or an array of a store may have."""
 
 
 def connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
     """Connect to an existing file, trusting nothing that it says about functions, and reading no value beyond a size."""
-    address = f"file:{quote(str(path))}?mode={mode}{options}"
+    # Quoted as bytes: names need not be UTF-8. Two slashes at the beginning would name another machine.
+    address = f"file:/{quote(os.fsencode(path).lstrip(b'/'))}?mode={mode}{options}"
     connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -77,16 +81,59 @@ def not_readable(path: Path, error: sqlite3.Error) -> StoreError:
 def refuse_side_files(path: Path) -> None:
     """Refuse files that a deleted store left behind: SQLite would replay its log into the new one.
 
+    An empty log, which readers leave, is removed instead.
+
     Raises:
-        StoreError: if there are any.
+        StoreError: if there are any others.
     """
-    for suffix in _SIDE_FILES:
-        leftover = path.with_name(path.name + suffix)
-        if not path.exists() and os.path.lexists(leftover):
+    if path.exists():
+        return
+    log, index, journal = (path.with_name(path.name + suffix) for suffix in SIDE_FILES)
+    if log.is_file() and not log.stat().st_size:
+        index.unlink(missing_ok=True)
+        log.unlink()
+    for leftover in (log, index, journal):
+        if os.path.lexists(leftover):
             raise StoreError(
                 f"{leftover} is left over from another store, and its trials would be mixed into the new audit; delete it, or "
                 f"choose another name than {path}"
             )
+
+
+def only_name(path: Path) -> Path:
+    """Return the path of a store with symbolic links followed: side files stand beside the file itself.
+
+    Raises:
+        StoreError: if the file has other names (hard links), for which SQLite would keep other side files.
+    """
+    path = path.resolve()
+    try:
+        names = path.stat().st_nlink
+    except OSError:
+        return path
+    if names > 1:
+        names -= _remove_drafts(path)
+    if names > 1:
+        raise StoreError(
+            f"{path} has {names} names (hard links), and trials written under one would be missing under another; copy it to a "
+            "file of its own, together with its -wal file"
+        )
+    return path
+
+
+def draft_of(path: Path) -> Path:
+    """Return a new name for a store that is being made."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(8)}{_DRAFT}")
+
+
+def _remove_drafts(path: Path) -> int:
+    """Remove names that a killed process left when it was making this store; return how many."""
+    drafts = [
+        draft for draft in path.parent.glob(f"{glob.escape(path.name)}.*{_DRAFT}") if identity(draft) == identity(path)
+    ]
+    for draft in drafts:
+        draft.unlink(missing_ok=True)
+    return len(drafts)
 
 
 def settle(draft: Path, path: Path) -> None:

@@ -12,33 +12,36 @@ import hmac
 import json
 import os
 import secrets
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from lidp.store import Store
+from lidp.store import MARK, Store
 
-_FACT = "made_by"
 _KEY_BYTES = 32
 
 
-def mark_as_own(store: Store) -> None:
-    """Mark a store that was just created. Without a home folder to keep a key in, the store stays unmarked."""
-    key = _key(create=True)
-    if key is not None:
-        folder = _current_folder()
-        store.keep_fact(_FACT, {"folder": folder, "mark": _mark(key, store, folder)})
+def own_mark(configuration: Mapping[str, Any]) -> Callable[[bytes], Any]:
+    """Return what makes the mark of a new store from the id of its audit: None without a home folder to keep a key in."""
+
+    def mark(audit: bytes) -> Any:
+        key, folder = _key(create=True), _current_folder()
+        return None if key is None else {"folder": folder, "mark": _mark(key, audit, configuration, folder)}
+
+    return mark
 
 
 def is_own(store: Store, *, here: bool) -> bool:
     """Return whether this user made the store on this machine; with ``here``, also in the current folder."""
-    made = store.fact(_FACT)
+    made = store.fact(MARK)
     key = _key(create=False)
     if key is None or not isinstance(made, dict):
         return False
     folder, mark = made.get("folder"), made.get("mark")
     if not isinstance(folder, str) or not isinstance(mark, str):
         return False
-    authentic = hmac.compare_digest(_mark(key, store, folder).encode(), mark.encode())
+    authentic = hmac.compare_digest(_mark(key, store.audit_id, store.configuration, folder).encode(), mark.encode())
     return authentic and (not here or folder == _current_folder())
 
 
@@ -49,8 +52,8 @@ def _current_folder() -> str:
         return ""
 
 
-def _mark(key: bytes, store: Store, folder: str) -> str:
-    told = json.dumps([store.audit_id.hex(), store.configuration, folder], sort_keys=True)
+def _mark(key: bytes, audit: bytes, configuration: Mapping[str, Any], folder: str) -> str:
+    told = json.dumps([audit.hex(), configuration, folder], sort_keys=True)
     return hmac.new(key, told.encode(), hashlib.sha256).hexdigest()
 
 

@@ -82,6 +82,14 @@ class TrialRecord:
         """Whether nothing is known of any of its runs."""
         return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
 
+    def is_sound(self) -> bool:
+        """Return whether its notes are of the kinds that a trial makes."""
+        runs = {name for name in self.arrays if name != "coins"} | {WHOLE_TRIAL}
+        reasons = all(name in runs and isinstance(reason, str) for name, reason in self.failures.items())
+        numbers = [value for name, value in self.metadata.items() if name.endswith("_unscored")] + [self.seconds]
+        known = all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
+        return reasons and known and self.attempts >= 1
+
 
 @dataclass(frozen=True)
 class _Arm:
