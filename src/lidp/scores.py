@@ -281,7 +281,7 @@ def _coin_matrix(values: Any, shape: tuple[int, int], least_chance: float) -> Bo
         raise InvalidScores(f"coins must be 0 or 1, got {array[trial, canary]} at trial {trial}, canary {canary}")
     coins = array.astype(np.bool_)
     _check_fair(coins, least_chance)
-    _check_order(coins)
+    _check_order(coins, least_chance)
     return coins
 
 
@@ -302,18 +302,23 @@ def _check_fair(coins: Bools, least_chance: float) -> None:
         )
 
 
-def _check_order(coins: Bools) -> None:
+def _check_order(coins: Bools, least_chance: float) -> None:
     """Refuse orders that do not come from fair, independent coins, such as trials in which all inserted canaries come first.
 
     Of such coins every two neighbours differ with probability 1/2, independently of all other neighbours: in a trial from
-    canary to canary, and for one canary from trial to trial.
+    canary to canary, and for one canary from trial to trial. The majority of a trial's coins is a fair coin too, where they do
+    not tie, so the same holds for the majorities of consecutive trials. Those differ too rarely where trials are ordered by how
+    many of their canaries are in; that is refused below ``least_chance``, because even short sequences of it make false bounds.
     """
-    for one, other, where in (
-        (coins[:, 1:], coins[:, :-1], "neighbouring canaries of a trial"),
-        (coins[1:], coins[:-1], "coins of consecutive trials"),
+    excess = 2 * coins.sum(axis=1, dtype=np.int64) - coins.shape[1]
+    majorities = excess[excess != 0] > 0
+    for one, other, limit, where in (
+        (coins[:, 1:], coins[:, :-1], _LEAST_CHANCE_OF_ORDER, "neighbouring canaries of a trial"),
+        (coins[1:], coins[:-1], _LEAST_CHANCE_OF_ORDER, "coins of consecutive trials"),
+        (majorities[1:], majorities[:-1], least_chance, "majorities of coins of consecutive trials"),
     ):
         changes = int(np.count_nonzero(one != other))
-        if _chance_of(changes, one.size) < _LEAST_CHANCE_OF_ORDER:
+        if _chance_of(changes, one.size) < limit:
             raise InvalidScores(
                 f"coins must be independent, but {changes:,} of {one.size:,} {where} differ, where fair coins differ about "
                 f"{one.size // 2:,} times; were they sorted by coin? Keep canaries and trials in an order that does not "
