@@ -34,7 +34,8 @@ class Scores:
     A run that failed is an output too, and dropping it would not be valid: failing may depend on the canary. Mark it in
     ``failed``, (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and
     nobody bets on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
-    ``stopped_early`` marks trials that ended because of what they showed: only anytime-valid methods bound those.
+    ``stopped_early`` marks trials that are fewer than were planned, because they ended for what they showed or are not finished:
+    only anytime-valid methods bound those.
 
     Rows are trials in their index order: statistics that learn as they go learn from lower rows only.
     The order of canaries and trials must not depend on the coins. Coins that are not fair, or stand in an order that fair
@@ -52,7 +53,7 @@ class Scores:
     """(n, runs): which runs of the mechanism failed"""
     sequential: bool
     stopped_early: bool
-    """whether the trials ended because of what they showed, as an audit does when its claim is refuted"""
+    """whether there are fewer trials than were planned: an audit ends when its claim is refuted, or is not finished"""
 
     def __init__(
         self,
@@ -199,6 +200,12 @@ class Scores:
         marked.stopped_early = True
         return marked
 
+    def as_planned(self) -> Scores:
+        """Return the same scores without the mark ``stopped_early``, for bounds that are called provisional."""
+        unmarked = self[:]
+        unmarked.stopped_early = False
+        return unmarked
+
     def __len__(self) -> int:
         return self.trials
 
@@ -206,7 +213,11 @@ class Scores:
         return f"Scores(trials={self.trials}, design={self.design})"
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by the names the constructor and ``.npz`` files use."""
+        """Return the arrays by the names the constructor and ``.npz`` files use.
+
+        ``neighbours`` and the marks ``sequential`` and ``stopped_early`` are no arrays: give them to the constructor again. Files
+        of :func:`lidp.score_files.write_scores` keep the marks.
+        """
         names = ("scores", "coins") if self.has_coins else ("inserted", "held_out")
         arrays = dict(zip(names, (self._first, self._second), strict=True))
         if self.failed.any():
