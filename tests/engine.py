@@ -13,6 +13,7 @@ import numpy as np
 import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target
 from lidp.store import Store
+from lidp.trials.executors import Serial
 from tests.waiting import wait_until
 
 
@@ -179,6 +180,19 @@ DESIGNS = [
 
 def claim_for(design, epsilon=1.0):
     return Claim(epsilon, 1e-5, design.neighbours)
+
+
+class InterruptedAfter:
+    """An executor that is interrupted after so many trials."""
+
+    yields_while_waiting = True
+
+    def __init__(self, trials):
+        self.trials = trials
+
+    def run(self, setup, indices):
+        yield from Serial().run(setup, indices[: self.trials])
+        raise KeyboardInterrupt
 
 
 def run(target=LEAKY, **options):

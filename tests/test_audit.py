@@ -14,13 +14,14 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.score_files import read_scores, write_scores
 from lidp.stats.registry import to_plain
 from lidp.store import Store
 from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
 from lidp.versions import versions
 from tests import engine
-from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, Numbers, claim_for, closeness, run
+from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, InterruptedAfter, Numbers, claim_for, closeness, run
 
 # What it computes.
 
@@ -191,6 +192,20 @@ def test_an_audit_that_stopped_early_says_so_wherever_its_scores_go(tmp_path):
     assert lidp.recheck(result.witness()).epsilon == result.bound.epsilon
     assert not run(trials=60).scores.stopped_early
     assert not run(SILENT, trials=20, stop_when="refuted").scores.stopped_early
+
+
+@pytest.mark.parametrize("stop_when", ["refuted", "never"])
+def test_the_scores_of_an_unfinished_audit_say_so_wherever_they_go(tmp_path, stop_when):
+    path = tmp_path / "a.db"
+    with pytest.raises(lidp.AuditInterrupted) as interrupted:
+        run(SILENT, trials=50, stop_when=stop_when, store=path, executor=InterruptedAfter(10))
+    write_scores(interrupted.value.result.scores, tmp_path / "scores.npz")
+    for scores in (interrupted.value.result.scores, lidp.result_of(path).scores, read_scores(tmp_path / "scores.npz")):
+        assert scores.trials == 10
+        with pytest.raises(lidp.MethodNotApplicable, match="fewer than planned.* the audit is not finished"):
+            lidp.bound(scores, lidp.OneRun(), delta=1e-5)
+        assert lidp.bound(scores, delta=1e-5).trials == scores.trials
+        assert not scores.as_planned().stopped_early
 
 
 def test_the_witness_is_enough():

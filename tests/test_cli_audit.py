@@ -12,7 +12,7 @@ import pytest
 
 from lidp import AuditInterrupted, Claim, CoinFlip, EpsilonBound, audit
 from lidp.cli.app import run
-from tests.engine import LEAKY, SLOW, wait_for_more
+from tests.engine import LEAKY, SLOW, InterruptedAfter, wait_for_more
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -126,6 +126,17 @@ def test_bounds_of_an_unfinished_store_are_marked_as_provisional(capsys, tmp_pat
     _, out, _ = lidp(capsys, "bound", store, "--method", "all")
     assert "finite-sample, provisional" in out
     assert "provisional: the audit is not finished" in out
+
+
+def test_an_unfinished_store_whose_claim_is_refuted_so_far_is_provisional_if_it_does_not_stop(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    options = {"design": CoinFlip(8), "trials": 60, "stop_when": "never", "store": store}
+    with pytest.raises(AuditInterrupted) as interrupted:
+        audit(LEAKY, claim=Claim(0.1, 1e-5), executor=InterruptedAfter(40), **options)
+    assert interrupted.value.result.verdict == "refuted"
+    code, out, _ = lidp(capsys, "bound", store, "--method", "one-run", "--json")
+    assert code == 0
+    assert json.loads(out)["provisional"]
 
 
 def test_an_interrupt_prints_the_bound_and_how_to_go_on(tmp_path):

@@ -65,6 +65,49 @@ def test_arrays_of_all_kinds_are_read_as_numpy_reads_them(tmp_path):
         load_arrays(stream, ["a"])
 
 
+def zeros_file(path, shape, dtype):
+    """Write an .npz file whose ``x`` is zeros, in parts."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as stream,
+    ):
+        stream.write(header_of(shape, dtype))
+        for _ in range(shape[0]):
+            stream.write(bytes(np.dtype(dtype).itemsize * shape[1]))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((40, 1_000_000), "|i1"), ((20, 2_000_000), "|b1"), ((10**6, 10**6), "|V0")])
+def test_numbers_of_few_bytes_count_as_what_they_become(tmp_path, monkeypatch, shape, dtype):
+    """Zeros of one byte each pack a thousandfold and take eight times as many bytes as float64."""
+    path = tmp_path / "a.npz"
+    if np.dtype(dtype).itemsize:
+        zeros_file(path, shape, dtype)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", header_of(shape, dtype))
+    assert path.stat().st_size < 500_000
+    monkeypatch.setattr(npz_files, "_read", lambda *_: pytest.fail("it was unpacked"))
+    with path.open("rb") as stream, pytest.raises(ValueError, match=f"x would take {8 * shape[0] * shape[1]:,} bytes"):
+        load_arrays(stream, ["x"])
+
+
+def test_data_sets_and_scores_of_usual_sizes_are_read(tmp_path):
+    """60,000 images of 784 bytes that pack to a fifth, as handwritten digits do, and scores with coins of one byte."""
+    rng = np.random.default_rng(0)
+    images = np.zeros((60_000, 784), np.uint8)
+    images[:, :130] = rng.integers(0, 256, (60_000, 130), dtype=np.uint8)
+    shape = (65_536, 64)
+    arrays = {"x": images, "scores": rng.standard_normal(shape), "coins": rng.integers(0, 2, shape, dtype=np.int8)}
+    for names in (["x"], ["scores", "coins"]):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name in names:
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array(stream, arrays[name])
+        with (tmp_path / "a.npz").open("rb") as stream:
+            found = load_arrays(stream, names)[1]
+        assert {name: array.shape for name, array in found.items()} == {name: arrays[name].shape for name in names}
+
+
 def test_a_large_array_that_is_not_compressed_is_read(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.zeros(1000))
     with (tmp_path / "a.npz").open("rb") as stream:

@@ -173,6 +173,14 @@ def test_a_small_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeyp
     tracemalloc.stop()
 
 
+def test_scores_that_pack_well_are_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz_files, "MOST_BYTES", 2**20)
+    coins = np.random.default_rng(0).integers(0, 2, (4096, 64))
+    write_scores(Scores(scores=np.zeros(coins.shape), coins=coins), tmp_path / "scores.npz")
+    assert 16 * coins.size > 64 * (tmp_path / "scores.npz").stat().st_size
+    assert read_scores(tmp_path / "scores.npz").trials == 4096
+
+
 def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
     path = tmp_path / "a.npz"
     header = io.BytesIO()

@@ -420,7 +420,7 @@ class _Audit:
             seed=plan.seed,
             planned_trials=plan.trials,
             preparation_models=self.preparation[1] if self.preparation else 0,
-            scores=scores,
+            scores=scores.stopped() if used < plan.trials else scores,
             notes=tuple(
                 TrialNote(r.index, r.seconds, r.attempts, r.failures, r.metadata)
                 for r in (self.records[index] for index in range(used))

@@ -108,10 +108,14 @@ def one_of(known: Sequence[str], /, **named: object) -> str:
     return value
 
 
-def first_not_finite(features: NDArray[Any]) -> tuple[int, ...] | None:
-    """Return the first place where features are not finite as float32, in which models are trained; None if there is none."""
-    if features.dtype.kind != "f":
-        return None  # no integer is too large for a float32
-    with np.errstate(over="ignore"):
-        finite = np.isfinite(features.astype(np.float32, copy=False))
-    return None if finite.all() else tuple(int(number) for number in np.argwhere(~finite)[0])
+def first_not_finite(features: NDArray[Any], unit: float = 1.0) -> tuple[int, ...] | None:
+    """Return the first place where features times ``unit`` are not finite as float32, in which models are trained, if any."""
+    if features.dtype.kind not in "biuf" or not features.size:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.float32(unit)
+        extremes = np.array([features.min(), features.max()]).astype(np.float32) * scale  # a NaN is both
+        if np.isfinite(extremes).all():
+            return None
+        finite = np.isfinite(features.astype(np.float32) * scale)
+    return tuple(int(number) for number in np.argwhere(~finite)[0])

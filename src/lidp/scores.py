@@ -34,7 +34,8 @@ class Scores:
     A run that failed is an output too, and dropping it would not be valid: failing may depend on the canary. Mark it in
     ``failed``, (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and
     nobody bets on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
-    ``stopped_early`` marks trials that ended because of what they showed: only anytime-valid methods bound those.
+    ``stopped_early`` marks trials that are fewer than were planned, because they ended for what they showed or are not finished:
+    only anytime-valid methods bound those.
 
     Rows are trials in their index order: statistics that learn as they go learn from lower rows only.
     The order of canaries and trials must not depend on the coins. Coins that are not fair, or stand in an order that fair
@@ -52,7 +53,7 @@ class Scores:
     """(n, runs): which runs of the mechanism failed"""
     sequential: bool
     stopped_early: bool
-    """whether the trials ended because of what they showed, as an audit does when its claim is refuted"""
+    """whether there are fewer trials than were planned: an audit ends when its claim is refuted, or is not finished"""
 
     def __init__(
         self,
@@ -199,6 +200,12 @@ class Scores:
         marked.stopped_early = True
         return marked
 
+    def as_planned(self) -> Scores:
+        """Return the same scores without the mark ``stopped_early``, for bounds that are called provisional."""
+        unmarked = self[:]
+        unmarked.stopped_early = False
+        return unmarked
+
     def __len__(self) -> int:
         return self.trials
 
@@ -206,7 +213,11 @@ class Scores:
         return f"Scores(trials={self.trials}, design={self.design})"
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by the names the constructor and ``.npz`` files use."""
+        """Return the arrays by the names the constructor and ``.npz`` files use.
+
+        ``neighbours`` and the marks ``sequential`` and ``stopped_early`` are no arrays: give them to the constructor again. Files
+        of :func:`lidp.score_files.write_scores` keep the marks.
+        """
         names = ("scores", "coins") if self.has_coins else ("inserted", "held_out")
         arrays = dict(zip(names, (self._first, self._second), strict=True))
         if self.failed.any():
@@ -281,7 +292,7 @@ def _coin_matrix(values: Any, shape: tuple[int, int], least_chance: float) -> Bo
         raise InvalidScores(f"coins must be 0 or 1, got {array[trial, canary]} at trial {trial}, canary {canary}")
     coins = array.astype(np.bool_)
     _check_fair(coins, least_chance)
-    _check_order(coins)
+    _check_order(coins, least_chance)
     return coins
 
 
@@ -302,18 +313,23 @@ def _check_fair(coins: Bools, least_chance: float) -> None:
         )
 
 
-def _check_order(coins: Bools) -> None:
+def _check_order(coins: Bools, least_chance: float) -> None:
     """Refuse orders that do not come from fair, independent coins, such as trials in which all inserted canaries come first.
 
     Of such coins every two neighbours differ with probability 1/2, independently of all other neighbours: in a trial from
-    canary to canary, and for one canary from trial to trial.
+    canary to canary, and for one canary from trial to trial. The majority of a trial's coins is a fair coin too, where they do
+    not tie, so the same holds for the majorities of consecutive trials. Those differ too rarely where trials are ordered by how
+    many of their canaries are in; that is refused below ``least_chance``, because even short sequences of it make false bounds.
     """
-    for one, other, where in (
-        (coins[:, 1:], coins[:, :-1], "neighbouring canaries of a trial"),
-        (coins[1:], coins[:-1], "coins of consecutive trials"),
+    excess = 2 * coins.sum(axis=1, dtype=np.int64) - coins.shape[1]
+    majorities = excess[excess != 0] > 0
+    for one, other, limit, where in (
+        (coins[:, 1:], coins[:, :-1], _LEAST_CHANCE_OF_ORDER, "neighbouring canaries of a trial"),
+        (coins[1:], coins[:-1], _LEAST_CHANCE_OF_ORDER, "coins of consecutive trials"),
+        (majorities[1:], majorities[:-1], least_chance, "majorities of coins of consecutive trials"),
     ):
         changes = int(np.count_nonzero(one != other))
-        if _chance_of(changes, one.size) < _LEAST_CHANCE_OF_ORDER:
+        if _chance_of(changes, one.size) < limit:
             raise InvalidScores(
                 f"coins must be independent, but {changes:,} of {one.size:,} {where} differ, where fair coins differ about "
                 f"{one.size // 2:,} times; were they sorted by coin? Keep canaries and trials in an order that does not "

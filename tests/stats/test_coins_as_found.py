@@ -59,6 +59,29 @@ def test_short_groups_give_no_bounds(method, trials, canaries, law):
     assert_covers(alarms, accepted, BETA)
 
 
+def ordered_by_number(trials, canaries, law):
+    """Trials in the order of how many of their canaries are in."""
+
+    def draw(rng):
+        coins = rng.integers(0, 2, (trials, canaries))
+        return Scores(scores=LAWS[law](rng, coins.shape), coins=coins[np.argsort(coins.sum(axis=1), kind="stable")])
+
+    return draw
+
+
+@pytest.mark.parametrize(("trials", "canaries"), [(250, 8), (250, 4), (1000, 16), (75, 4)])
+def test_many_trials_ordered_by_the_number_of_inserted_canaries_are_refused(trials, canaries):
+    assert false_bounds(CoinWager(), ordered_by_number(trials, canaries, "normal")) == (0, 0)
+
+
+@every_law
+@pytest.mark.parametrize(("trials", "canaries"), [(30, 2), (30, 4), (30, 8), (24, 16), (24, 64)])
+def test_few_trials_ordered_by_the_number_of_inserted_canaries_give_no_bounds(trials, canaries, law):
+    alarms, accepted = false_bounds(CoinWager(), ordered_by_number(trials, canaries, law))
+    assert accepted > REPEATS / 2
+    assert_covers(alarms, accepted, BETA)
+
+
 @every_law
 @pytest.mark.parametrize(("trials", "canaries"), [(1, 256), (16, 64)])
 def test_groups_that_were_let_in_give_no_bounds_either(trials, canaries, law):

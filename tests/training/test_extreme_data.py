@@ -37,6 +37,41 @@ def test_features_that_are_not_finite_in_32_bits(bad, tmp_path):
         TrainingSet(X, Y, Kind.EXAMPLE, unit=-abs(bad))
 
 
+@pytest.mark.parametrize(
+    ("large", "unit"), [(np.float32(1e36), 1000.0), (np.float32(-1e36), 1000.0), (np.uint8(255), 2e36), (np.uint8(1), 1e39)]
+)
+def test_features_that_are_not_finite_once_they_are_scaled(large, unit):
+    """Models are trained on features times the unit; one that is infinite would spoil all of the model."""
+    x = np.zeros((6, 3), large.dtype)
+    x[4, 2] = large
+    first = "example 0: feature 0" if unit > 1e38 else "example 4: feature 2"  # an infinite unit spoils zeros, too
+    with pytest.raises(InvalidData, match=f"training {first} is not a finite number of 32 bits after .* unit"):
+        TrainingSet(x, Y, Kind.EXAMPLE, unit=unit)
+    if x.dtype == np.uint8:
+        with pytest.raises(
+            InvalidData, match="training example ., feature . is not a finite number of 32 bits after .* unit"
+        ):
+            data(x, unit=unit)
+
+
+@pytest.mark.parametrize(("large", "unit"), [(np.float32(3e38), 1.0), (np.float32(3e35), 1000.0), (np.uint8(255), 1e36)])
+def test_the_largest_features_that_are_finite_once_they_are_scaled(large, unit):
+    x = np.zeros((6, 3), large.dtype)
+    x[4] = large
+    planted = np.array([[3e38, -3e38, 3e38, 1.0, 0.0]])  # canaries are not scaled
+    records = TrainingSet(x, Y, Kind.EXAMPLE, unit=unit).with_canaries(planted)
+    trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=3, learning_rate=0.1, sigma=1.0)
+    assert np.isfinite(trainer.train(records, np.random.default_rng(0))).all()
+
+
+@pytest.mark.parametrize("place", [-1.0, 8.0, 1e12])
+def test_coordinates_that_the_model_does_not_have(place):
+    trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=1, learning_rate=0.1, sigma=1.0)
+    records = TrainingSet(X, Y, Kind.COORDINATE).with_canaries(np.array([[place, 1.0]]))
+    with pytest.raises(InvalidArgument, match="coordinates of canaries must be 0 to 7 for this model"):
+        trainer.train(records, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("labels", [Y + 0.5, np.where(Y, np.nan, 0.0)])
 def test_labels_that_are_not_whole_numbers(labels, tmp_path):
     with pytest.raises(InvalidData, match="labels must be whole numbers, got float64"):

@@ -1,5 +1,7 @@
 """The compiled training loop against gradients written out one by one, and its random parts against their laws."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -92,6 +94,38 @@ def test_clipping_holds_however_large_the_features(widths, size, clip):
             assert np.linalg.norm(found.astype(float) - rest) <= clip * (1 + 1e-4)
             expected = brute_force.clipped_sum(theta, widths, x, y, clip)
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 * clip * len(y))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 30])
+def test_clipping_holds_where_clipped_signals_would_be_subnormal(classes):
+    rng = np.random.default_rng(classes)
+    for feature, clip in [(1e34, 2e-11), *10.0 ** rng.uniform([20, -29], [38, -3], (300, 2))]:
+        theta = np.zeros(2 * classes, np.float32)
+        theta[classes] = rng.uniform(10, 80)
+        x = np.array([[feature]], np.float32)
+        found = compiled_sum(theta, (1, classes), x, np.array([0]), clip)
+        assert np.linalg.norm(found.astype(float)) <= clip * (1 + 1e-4), (feature, clip, theta[classes])
+        signal = np.full(classes, math.exp(-theta[classes])) / (1 + (classes - 1) * math.exp(-theta[classes]))
+        signal[0] = -signal[1:].sum()
+        expected = brute_force.clipped(np.append(np.float64(x[0, 0]) * signal, signal), clip)
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 * clip)
+
+
+@pytest.mark.parametrize("widths", [(6, 2), (6, 40), (6, 5, 3), (6, 40, 8, 3)])
+def test_clipping_holds_for_extreme_features_parameters_and_clip_norms(widths):
+    """The clip norms are those that ``DPSGD`` takes."""
+    rng = np.random.default_rng(sum(widths))
+    for _ in range(1000):
+        theta = some(widths, 1)[0] * np.float32(10.0 ** rng.uniform(-44, 37))
+        if rng.random() < 0.5:
+            theta *= rng.random(len(theta)) < 0.5
+        if rng.random() < 0.5:
+            theta[-widths[-1] :] = rng.standard_normal(widths[-1]) * 10.0 ** rng.uniform(-2, 2)
+        x = rng.standard_normal((1, 6)) * 10.0 ** rng.uniform(-45, 38, (1, 1) if rng.random() < 0.5 else (1, 6))
+        x = np.clip(x, -3e38, 3e38).astype(np.float32)
+        clip = 10.0 ** rng.uniform(-30, 30)
+        found = compiled_sum(theta, widths, x, rng.integers(0, widths[-1], 1), clip)
+        assert np.linalg.norm(found.astype(float)) <= clip * (1 + 1e-4), (clip, x, theta)
 
 
 @pytest.mark.parametrize("widths", [(5, 3), (5, 4, 3), (4, 33, 6)])

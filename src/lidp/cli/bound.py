@@ -18,7 +18,7 @@ from lidp.cli.threshold_option import parse_threshold
 from lidp.digits import fixed
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError
-from lidp.result import AuditResult
+from lidp.result import AuditResult, Verdict
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
@@ -38,7 +38,7 @@ Member = TypeVar("Member", bound=StrEnum)
 
 PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
 STOPPED = (
-    "these trials were stopped when the claim was refuted: only anytime-valid methods bound ε from them; "
+    "these trials were stopped when the claim was refuted, or before all were run: only anytime-valid methods bound ε from them; "
     "--stop-when never runs them all"
 )
 PROVISIONAL = "provisional: the audit is not finished, and this method holds for the planned number of trials only"
@@ -77,11 +77,13 @@ def command(
 ) -> int:
     stored = _stored(file)
     if stored is not None:
-        scores, neighbours = stored.scores, str(stored.claim.neighbours)
+        unfinished = _is_unfinished(stored)
+        scores, neighbours = stored.scores.as_planned() if unfinished else stored.scores, str(stored.claim.neighbours)
         delta = stored.claim.delta if delta is None else delta
         if failure_probability is None:
             failure_probability = stored.bound.failure_probability
     else:
+        unfinished = False
         scores = read_scores(file, neighbours=neighbours)
     if delta is None:
         raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
@@ -91,7 +93,6 @@ def command(
         if order is not None or threshold is not None or as_printed or judged is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
         found_all = _bounds(scores, delta, failure_probability, _member(Direction, "direction", direction))
-        unfinished = stored is not None and _is_unfinished(scores, stored.planned_trials)
         if as_json:
             _print_json(found_all, unfinished)
         else:
@@ -110,12 +111,11 @@ def command(
         chosen = stored.method
     else:
         chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
-    planned = stored.planned_trials if stored is not None else 0
-    provisional = not chosen.anytime and _is_unfinished(scores, planned)
-    if provisional and judged is not None:
+    provisional = not chosen.anytime and unfinished
+    if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
-            f"{file} has {scores.trials:,} of {planned:,} trials, and {chosen.name} may not be judged by before its time: "
-            "resume the audit, or leave --claim out"
+            f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} may not be judged by before "
+            "its time: resume the audit, or leave --claim out"
         )
     found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and found.refutes(judged)
@@ -131,9 +131,10 @@ def command(
     return 1 if refuted else 0
 
 
-def _is_unfinished(scores: Scores, planned: int) -> bool:
+def _is_unfinished(stored: AuditResult) -> bool:
     """Whether trials are missing because they have not been run, and not because the audit has stopped."""
-    return scores.trials < planned and not scores.stopped_early
+    stopped = stored.verdict is Verdict.REFUTED and stored.configuration["stop_when"] == "refuted"
+    return stored.scores.trials < stored.planned_trials and not stopped
 
 
 def _stored(file: Path) -> AuditResult | None:

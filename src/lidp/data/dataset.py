@@ -35,8 +35,8 @@ class Dataset:
     def __post_init__(self) -> None:
         checks.count(classes=self.classes)
         checks.positive(unit=self.unit)
-        for part, features, labels in (("training", self.x, self.y), ("test", self.test_x, self.test_y)):
-            self._check(part, features, labels)
+        self._check("training", self.x, self.y, self.unit)
+        self._check("test", self.test_x, self.test_y, 1.0)
         if self.x.shape[1] != self.test_x.shape[1]:
             raise InvalidData(
                 f"{self.name}: training examples have {self.x.shape[1]} features, test examples {self.test_x.shape[1]}"
@@ -50,7 +50,7 @@ class Dataset:
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
-    def _check(self, part: str, features: Any, labels: Any) -> None:
+    def _check(self, part: str, features: Any, labels: Any, unit: float) -> None:
         if features.ndim != 2 or labels.ndim != 1 or len(features) != len(labels):
             raise InvalidData(
                 f"{self.name}: {part} data must be examples x features and as many labels, "
@@ -64,10 +64,11 @@ class Dataset:
             raise InvalidData(
                 f"{self.name}: {part} labels must be 0 to {self.classes - 1}, got {labels.min()} to {labels.max()}"
             )
-        place = checks.first_not_finite(features)
+        place = checks.first_not_finite(features, unit)
         if place is not None:
+            scaled = "" if unit == 1 else f" after it is multiplied by the unit {unit:g}"
             raise InvalidData(
-                f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number of 32 bits; "
+                f"{self.name}: {part} example {place[0]}, feature {place[1]} is not a finite number of 32 bits{scaled}; "
                 "leave such examples out, or scale the features"
             )
 

@@ -269,7 +269,7 @@ class _Ledger:
             seed=seed,
             planned_trials=planned,
             preparation_models=0,
-            scores=scores,
+            scores=scores.stopped() if scores.trials < planned else scores,
             notes=(),
             versions=versions(),
             computed_with=versions(),

@@ -29,14 +29,14 @@ class Method(ABC):
     def check(self, scores: Scores) -> None:
         """Raise ``MethodNotApplicable`` with the reason if the method says nothing about these scores.
 
-        Methods add reasons of their own to this one, which holds for all: trials that were stopped because of what they showed
-        are no sample of a fixed size.
+        Methods add reasons of their own to this one, which holds for all: trials that were stopped because of what they showed,
+        or looked at before all were run, are no sample of a fixed size.
         """
         if scores.stopped_early and not self.anytime:
             raise MethodNotApplicable(
-                f"{self.name} is not anytime-valid, and these {scores.trials:,} trials were stopped when the claim was refuted: "
-                "it would be wrong too often; run the audit with stop_when='never' (--stop-when never), or use an anytime-valid "
-                "method such as coin-wager or lifted-betting"
+                f"{self.name} is not anytime-valid, and these {scores.trials:,} trials are fewer than planned: they were stopped "
+                "when the claim was refuted, or the audit is not finished. It would be wrong too often; finish the audit with "
+                "stop_when='never' (--stop-when never), or use an anytime-valid method such as coin-wager or lifted-betting"
             )
 
     @abstractmethod

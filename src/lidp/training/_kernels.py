@@ -25,6 +25,8 @@ _TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
 """Sums of squares between these are accurate in single precision."""
 _SMALLEST_FACTOR = 1e-25
 """Examples that clipping scales by less than this, or whose norm is not finite, are computed again in double precision."""
+_SMALLEST_SIGNAL_SQUARE = 1e-72
+"""So are those whose clipped signals may be shorter than the square root of this: near 1e-38, single precision loses digits."""
 _FEW = 32  # outputs up to which the loops below beat a general matrix product
 _CHUNK = (
     8192  # parameters disturbed at a time; a multiple of what fill_noise makes at once, and small enough to stay in cache
@@ -135,7 +137,7 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
     ``signals``, are room for the layers. Fills ``gradient``. A clip norm of 0 means no clipping.
 
     Guarantee: with a clip norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its features:
-    where single precision overflows, :func:`_add_clipped_gradient` takes over.
+    where single precision overflows or underflows, :func:`_add_clipped_gradient` takes over.
     """
     b = labels.shape[0]
     layers = widths.shape[0] - 1
@@ -178,6 +180,7 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
         out[labels[i]] = -rest / total  # as such: 1 minus a number near 1 would lose its digits
     # backward, and the norms
     norms = np.zeros(b, np.float64)
+    longest = np.zeros(b, np.float64)  # the largest |a|² + 1 of each example's layers
     for layer in range(layers - 1, -1, -1):
         inputs, outputs = widths[layer], widths[layer + 1]
         weight -= (inputs + 1) * outputs
@@ -185,8 +188,9 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
         below = _layer(activations, here, b, inputs)
         signal = _layer(signals, there, b, outputs)
         for i in range(b):
-            square = squares[i] if layer == 0 else _square(below[i])
-            norms[i] += (square + 1.0) * _square(signal[i])
+            square = (squares[i] if layer == 0 else _square(below[i])) + 1.0
+            norms[i] += square * _square(signal[i])
+            longest[i] = max(longest[i], square)
         if layer > 0:
             there -= b * inputs
             earlier = _layer(signals, there, b, inputs)
@@ -198,9 +202,11 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
     factors = np.ones(b, np.float32)
     doubtful = 0
     if clip > 0:
+        # A clipped signal has norm at most clip / sqrt(|a|² + 1). Rounding it moves the gradient by too much if it is subnormal.
+        most = np.float64(clip) * np.float64(clip) / _SMALLEST_SIGNAL_SQUARE
         for i in range(b):
             factor = clip / math.sqrt(max(norms[i], 1e-60))
-            if factor >= _SMALLEST_FACTOR and norms[i] < np.inf:  # false for NaN
+            if factor >= _SMALLEST_FACTOR and norms[i] < np.inf and longest[i] <= most:  # false for NaN
                 factors[i] = min(1.0, factor)
             else:
                 factors[i] = _ZERO

@@ -47,9 +47,12 @@ class TrainingSet:
     def __post_init__(self) -> None:
         checks.positive(unit=self.unit)
         if not self._checked:
-            place = checks.first_not_finite(self.x)
+            place = checks.first_not_finite(self.x, self.unit)
             if place is not None:
-                raise InvalidData(f"training example {place[0]}: feature {place[1]} is not a finite number of 32 bits")
+                scaled = "" if self.unit == 1 else f" after it is multiplied by the unit {self.unit:g}"
+                raise InvalidData(
+                    f"training example {place[0]}: feature {place[1]} is not a finite number of 32 bits{scaled}"
+                )
             if len(self.y) and self.y.min() < 0:
                 raise InvalidData(f"labels must be whole numbers from 0, got {self.y.min()}")
             object.__setattr__(self, "_checked", True)

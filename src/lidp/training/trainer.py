@@ -104,6 +104,12 @@ class DPSGD:
                 raise InvalidArgument(
                     f"labels must be 0 to {self.network.classes - 1} for this model, got {labels.min()} to {labels.max()}"
                 )
+        coordinates = records.coordinates
+        if len(coordinates[0]) and (coordinates[0].min() < 0 or coordinates[0].max() >= self.network.size):
+            raise InvalidArgument(
+                f"coordinates of canaries must be 0 to {self.network.size - 1:,} for this model, "
+                f"got {coordinates[0].min():,} to {coordinates[0].max():,}"
+            )
         start, sampling, noise = rng.spawn(3)
         theta = self.network.initial(start if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling.integers(0, 2**64, 4, dtype=np.uint64)
@@ -111,7 +117,7 @@ class DPSGD:
         clip = np.float32(self.clip_norm)
         _kernels.train(
             records.x, np.float32(records.unit), records.y, *examples,
-            records.gradients(self.network.size), *records.coordinates, theta, np.array(self.network.widths),
+            records.gradients(self.network.size), *coordinates, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
         )  # fmt: skip
