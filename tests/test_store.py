@@ -10,6 +10,7 @@ import tempfile
 import threading
 from multiprocessing import get_context
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import pytest
 import lidp
 from lidp import AuditFailed, StoreError, Target
 from lidp.audits import resume
+from lidp.cli import trust
 from lidp.cli.app import run as lidp_command
 from lidp.store import Store, is_store
 from lidp.store_marks import is_own, own_mark
@@ -615,6 +617,75 @@ def test_a_strangers_command_is_shown_before_it_is_run(store, capsys):
     told = capsys.readouterr().err
     assert "touch" in told
     assert "\x1b" not in told
+
+
+GIVEN = {"command": "true {data} {out}", "data": "x.npz", "folder": "/somewhere"}
+REFUSED = {  # an origin, and a word of the complaint
+    "dpsgd?foo=1": "'foo'",
+    "dpsgd?claim=1": "'claim'",
+    "dpsgd?measure-accuracy=1": "'measure-accuracy'",
+    "dpsgd?scale=x": "'scale'",
+    "dpsgd?records=x": "records must be a whole number, got 'x'",
+    "dpsgd?epochs=x": "epochs must be a number, got 'x'",
+    "dpsgd?clip-norm=x": "clip-norm must be a number, got 'x'",
+    "dpsgd?canaries=4&canaries=5": "canaries once",
+    "dpsgd?canary=": "canary of dpsgd is empty",
+    "dpsgd?canaries": "cannot be read",
+    f"dpsgd?canaries={'1' * 5000}": "canaries must be a whole number",
+    f"dpsgd?canaries={'1' * 4000}": "canaries must be",
+    f"dpsgd?hidden={'1' * 5000}": "hidden must be",
+    "dpsgd?epochs=1e308": "is damaged: its origin cannot be read",
+    "command?command=true": "needs the option data",
+    "command?data=x.npz&folder=/tmp": "needs the option command",
+    f"command?{urlencode([*GIVEN.items(), ('command', 'false {data} {out}')])}": "command once",
+    f"command?{urlencode([*GIVEN.items(), ('shell', '1')])}": "'shell'",
+    f"command?{urlencode([*GIVEN.items(), ('folder', '')])}": "folder once",
+    f"command?{urlencode({**GIVEN, 'command': ''})}": "command of command is empty",
+}
+
+
+@pytest.mark.parametrize("origin", REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.parametrize("trusted", [[], ["--trust"]], ids=["asked", "trusted"])
+def test_an_origin_with_options_that_mean_nothing_is_refused_in_one_line(store, capsys, origin, trusted):
+    store.keep_fact("configuration", {**store.configuration, "origin": origin})
+    store.close()
+    assert lidp_command(["resume", str(store.path), "--quiet", *trusted]) == 2
+    told = capsys.readouterr().err
+    assert REFUSED[origin] in told
+    assert "should not have happened" not in told
+    assert told.count("\n") == 1
+    assert len(told) < 6000
+
+
+@pytest.mark.parametrize("option", ["pilots", "time_limit"])
+def test_a_number_of_a_strangers_command_that_is_none_is_refused(store, capsys, option, tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones((20, 2)), y=np.arange(20) % 2)
+    origin = f"command?{urlencode({**GIVEN, 'data': tmp_path / 'x.npz', option: 'x'})}"
+    store.keep_fact("configuration", {**store.configuration, "origin": origin})
+    store.close()
+    assert lidp_command(["resume", str(store.path), "--quiet", "--trust"]) == 2
+    assert f"{option} must be a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("origin", [7, True, ["dpsgd"], {"dpsgd": 1}], ids=str)
+def test_an_origin_that_is_no_text_is_called_damaged(store, capsys, origin):
+    store.keep_fact("configuration", {**store.configuration, "origin": origin})
+    store.close()
+    assert lidp_command(["resume", str(store.path), "--quiet", "--trust"]) == 2
+    assert "is damaged: its origin cannot be read" in capsys.readouterr().err
+
+
+def test_the_question_shows_what_would_be_run_and_no_control_characters(monkeypatch, capsys):
+    given = {**GIVEN, "command": "touch \x1b[2J", "logs": "/elsewhere"}
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_words, **_options: False)
+    with pytest.raises(StoreError, match="not trusted"):
+        trust._ask(Path("a\nwas made by you\x1b[2J.db"), f"command?{urlencode(given)}")
+    told = capsys.readouterr().err
+    assert told.startswith(r"a\nwas made by you\x1b[2J.db was not made by you")
+    for shown in (r"touch \x1b[2J", "'/somewhere'", "'x.npz'", "'/elsewhere'"):
+        assert shown in told
 
 
 def test_a_built_in_target_needs_no_trust(tmp_path, monkeypatch):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import sys
 from typing import Any, NoReturn
 
 from lidp.cli.output import end_of_results
+from lidp.cli.standard_streams import Outlet, prepare_streams
 from lidp.interrupts import ENDING
 
 _BAD_INPUT = 2
@@ -21,13 +21,11 @@ def main() -> None:
     """Run the command and end the process: with 0, 1 (a claim was refuted, and nothing else), 2 or 130."""
     ending = _Ending()
     os._exit = ending.leave  # what user code calls from now on
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # ε on a terminal that cannot show it
+    results = prepare_streams()
     for number in ENDING:  # a polite end keeps what is done, as Ctrl-C does
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)
-    code = _flush(_run(sys.argv[1:]))
+    code = _flush(_run(sys.argv[1:]), results)
     end_of_results()
     ending.finish(code)
 
@@ -74,16 +72,19 @@ def _run(arguments: list[str]) -> int:
         return _BAD_INPUT
 
 
-def _flush(code: int) -> int:
-    """Write what was printed, and return the exit code: 2 if that cannot be done."""
+def _flush(code: int, results: Outlet | None) -> int:
+    """Write what was printed, and return the exit code: 2 if that cannot be done, unless the reader has seen enough."""
+    error: Exception | None = None
     try:
         sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to be written there
-        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough
-            _say(f"cannot write the result: {error.strerror}")
-            return _BAD_INPUT
-    return code
+    except (OSError, ValueError, AttributeError) as found:  # AttributeError: it was replaced by something else
+        error = found
+    if results is not None and results.error is not None:
+        error = results.error
+    if error is None or isinstance(error, BrokenPipeError):
+        return code
+    _say(f"cannot write the result: {getattr(error, 'strerror', None) or error}")
+    return _BAD_INPUT
 
 
 def _say(message: Any) -> None:

@@ -129,7 +129,7 @@ def command(
                 origin=target,
             )
 
-        return finish(run_pair, again="run the same command again", report=report, as_json=as_json, quiet=quiet)
+        return finish(run_pair, again="run the same command again", store=None, report=report, as_json=as_json, quiet=quiet)
     pair_audits.refuse(_given(context, "runs"), "for --pair")
     if every:
         raise InvalidArgument("--all is for the target catalogue")
@@ -159,7 +159,7 @@ def command(
             origin=target,
         )
 
-    return finish(run, again=running.again(store), report=report, as_json=as_json, quiet=quiet)
+    return finish(run, again=running.again(store), store=store, report=report, as_json=as_json, quiet=quiet)
 
 
 def _given(context: typer.Context, *names: str) -> dict[str, bool]:
@@ -183,11 +183,17 @@ def _catalogue(
 
 
 def finish(
-    run: Callable[[Watch | None], AuditResult], *, again: str, report: Path | None, as_json: bool, quiet: bool
+    run: Callable[[Watch | None], AuditResult],
+    *,
+    again: str,
+    store: Path | None,
+    report: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Run and watch, show the result, and turn it into an exit code."""
     if report is not None:
-        options.check_report(report)
+        options.check_report(report, *([] if store is None else [store]))
         report = report.absolute()  # a mechanism may change the working directory
     try:
         # What a mechanism prints must not get between the lines of the result.

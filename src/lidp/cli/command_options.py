@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import typer
 
 from lidp.claim import Claim
+from lidp.cli.origin_options import UNDECODABLE, number, options_of, required
 from lidp.cli.training_options import WITH_COMMAND
 from lidp.errors import InvalidArgument
 from lidp.target import Target
 
 NAME = "command"
 CANARIES = ("mislabelled", "blank")
+_REQUIRED = ("command", "data", "folder")
+_KNOWN = (*_REQUIRED, *(name for name in WITH_COMMAND if name not in _REQUIRED), "time_limit", "logs")
 
 Command = Annotated[
     str | None,
@@ -41,7 +44,18 @@ def as_text(command: str, store: Path | None, time_limit: float | None, options:
     given |= {"data": Path(str(given["data"])).resolve(), "folder": Path.cwd()}
     given |= {"time_limit": time_limit} if time_limit is not None else {}
     given |= {"logs": store.resolve().with_name(f"{store.name}.logs")} if store is not None else {}
-    return f"{NAME}?{urlencode({'command': command, **given})}"
+    return f"{NAME}?{urlencode({'command': command, **given}, errors=UNDECODABLE)}"
+
+
+def options_in(text: str) -> dict[str, str]:
+    """Return the options of a text made by :func:`as_text`, among them the command, its data and its folder.
+
+    Raises:
+        InvalidArgument: if the text cannot have been made by it.
+    """
+    given = options_of(text, _KNOWN)
+    required(text, given, *_REQUIRED)
+    return given
 
 
 def command_target_of(text: str, _claim: Claim) -> Target:
@@ -51,7 +65,7 @@ def command_target_of(text: str, _claim: Claim) -> Target:
     from lidp.integrations.commands import command_target
     from lidp.streams import Purpose, stream
 
-    given = dict(parse_qsl(text.partition("?")[2], keep_blank_values=True))
+    given = options_in(text)
     canary = given.get("canary", CANARIES[0])
     if canary not in CANARIES:
         raise InvalidArgument(f"--canary must be {' or '.join(CANARIES)} for --command, got {canary!r}")
@@ -65,8 +79,8 @@ def command_target_of(text: str, _claim: Claim) -> Target:
         given["command"],
         (data.x, data.y),
         (features.astype(data.x.dtype), labels),
-        pilots=int(given.get("pilots", 8)),
-        time_limit=float(given["time_limit"]) if "time_limit" in given else None,
+        pilots=number(int, "pilots", given.get("pilots", "8")),
+        time_limit=number(float, "time_limit", given["time_limit"]) if "time_limit" in given else None,
         logs=given.get("logs"),
         folder=given["folder"],
     )

@@ -29,7 +29,7 @@ def command(
     from lidp.report.comparison import Comparison  # here, so that other commands do not wait for it
 
     if output is not None:
-        options.check_report(output)
+        options.check_report(output, *stores)
     found = Comparison.of([(store.stem, result_of(store)) for store in stores])
     console = Console()
     console.print(found.table())

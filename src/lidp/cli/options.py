@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,9 @@ import typer
 
 from lidp.errors import InvalidArgument
 from lidp.store import is_store
+
+_STORE_FILES = ("", "-wal", "-shm", "-journal", "-lock", ".logs")
+"""What is added to the name of a store for the files beside it."""
 
 Delta = Annotated[float, typer.Option(help="The claimed δ.")]
 ClaimedEpsilon = Annotated[float, typer.Option(help="The claimed ε.", show_default=False)]
@@ -30,11 +34,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
-def check_report(report: Path) -> None:
-    """Refuse a report that could not be written, or would replace what was audited for, before the work is done."""
+def check_report(report: Path, *stores: Path) -> None:
+    """Refuse a report that could not be written, or would replace what was audited for, before the work is done.
+
+    Raises:
+        InvalidArgument: also if it is the file of one of the stores, whether that exists already or not, or a file beside it.
+    """
     if not report.parent.is_dir():
         raise InvalidArgument(f"{report}: there is no such folder to write the report to")
     if report.is_dir():
         raise InvalidArgument(f"{report} is a folder; name a file to write the report to")
     if report.is_file() and is_store(report):
         raise InvalidArgument(f"{report} is the store of an audit, which a report must not replace; choose another name")
+    for store in stores:
+        if _places(report) & {f"{place}{suffix}" for place in _places(store) for suffix in _STORE_FILES}:
+            raise InvalidArgument(
+                f"{report} belongs to the store {store}, which a report must not replace; choose another name"
+            )
+
+
+def _places(path: Path) -> set[str]:
+    """Return where a path leads: its name in its folder, and what that name is a link to; upper case may mean lower case."""
+    named = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+    return {place.casefold() for place in (named, os.path.realpath(path))}  # realpath never raises, on loops for one

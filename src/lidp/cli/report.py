@@ -25,7 +25,7 @@ def command(
     ] = None,
 ) -> int:
     output = output or store.with_suffix(".html")
-    options.check_report(output)
+    options.check_report(output, store)
     from lidp.report.wording import verdict  # here, so that other commands do not wait for it
 
     result = result_of(store)

@@ -16,7 +16,7 @@ from lidp.cli.running import Running
 from lidp.cli.targets import load_target
 from lidp.cli.trust import approved_origin
 from lidp.cli.watching import Watch
-from lidp.errors import StoreError
+from lidp.errors import LidpError, StoreError
 from lidp.result import AuditResult
 from lidp.target import Target
 
@@ -48,12 +48,17 @@ def command(
     approved = approved_origin(store, trust=trust)
 
     def run(watch: Watch | None) -> AuditResult:
-        return resume(store, partial(_load, approved), executor=chosen, watch=watch)
+        return resume(store, partial(_load, store, approved), executor=chosen, watch=watch)
 
-    return finish(run, again=running.again(store), report=report, as_json=as_json, quiet=quiet)
+    return finish(run, again=running.again(store), store=store, report=report, as_json=as_json, quiet=quiet)
 
 
-def _load(approved: str | None, origin: str, claim: Claim) -> Target:
+def _load(store: Path, approved: str | None, origin: str, claim: Claim) -> Target:
     if origin != approved:
         raise StoreError("the store was replaced by another one meanwhile; resume it again")
-    return load_target(origin, claim)
+    try:
+        return load_target(origin, claim)
+    except LidpError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StoreError(f"{store} is damaged: its origin cannot be read ({type(error).__name__}: {error})") from None

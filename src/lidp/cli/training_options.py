@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import typer
 
 from lidp import checks
 from lidp.claim import Claim
+from lidp.cli.origin_options import UNDECODABLE, number, options_of
 from lidp.errors import InvalidArgument
 from lidp.target import Target
 
@@ -80,14 +82,14 @@ def as_text(target: str, canaries: int, options: Mapping[str, object]) -> str:
     if "data" in given:
         given["data"] = Path(str(given["data"])).absolute()  # and no links resolved: the name says what is in a file
     said = dict(_FLAGS.get(name, (name, value)) for name, value in given.items())
-    return f"{NAME}?{urlencode({'canaries': canaries, **said})}"
+    return f"{NAME}?{urlencode({'canaries': canaries, **said}, errors=UNDECODABLE)}"
 
 
 def training_target_of(text: str, claim: Claim, *, download: bool = False) -> Target:
     """The target that a text made by :func:`as_text` means; its data may be fetched if ``download``."""
     from lidp.training import find_preset, training_target
 
-    read = {name.replace("-", "_"): _READ.get(name, str)(value) for name, value in parse_qsl(text.partition("?")[2])}
+    read = {name.replace("-", "_"): _READ[name](value) for name, value in options_of(text, _READ).items()}
     preset = find_preset(read.pop("preset", "purchases"))
     place, records = read.pop("data", None), read.pop("records", None)
     changes = {name: read.pop(name) for name in _TRAINING if name in read}
@@ -117,7 +119,15 @@ def _widths(text: str) -> tuple[int, ...]:
 
 def _clip_norm(text: str) -> float:
     # 0 would switch clipping off, which is a fault: no option of a training that is to be private
-    return checks.positive(clip_norm=float(text))
+    return checks.positive(clip_norm=number(float, "clip-norm", text))
+
+
+def _count(name: str) -> Callable[[str], int]:
+    return partial(number, int, name)
+
+
+def _real(name: str) -> Callable[[str], float]:
+    return partial(number, float, name)
 
 
 def _either(name: str, no: str, yes: str) -> Callable[[str], bool]:
@@ -131,13 +141,20 @@ def _either(name: str, no: str, yes: str) -> Callable[[str], bool]:
 
 _TRAINING = ("hidden", "epochs", "batch_size", "learning_rate", "clip_norm", "sampling", "accountant")
 _READ: dict[str, Callable[[str], Any]] = {
-    "records": int,
-    "epochs": float,
-    "batch-size": float,
-    "learning-rate": float,
+    "preset": str,
+    "canary": str,
+    "canaries": _count("canaries"),
+    "data": str,
+    "records": _count("records"),
+    "epochs": _real("epochs"),
+    "batch-size": _real("batch-size"),
+    "learning-rate": _real("learning-rate"),
     "hidden": _widths,
     "clip-norm": _clip_norm,
     "start": _either("start", "fixed", "random"),
-    "pilots": int,
-    "canaries": int,
+    "sampling": str,
+    "accountant": str,
+    "pilots": _count("pilots"),
+    "scores": str,
+    "fault": str,
 }

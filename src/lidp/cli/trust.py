@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import typer
 
@@ -20,12 +19,15 @@ def approved_origin(path: Path, *, trust: bool) -> str | None:
     """Return the origin of the target in a store, which may be loaded: nobody else's code, or the user agrees.
 
     Raises:
-        StoreError: if the user does not agree, or cannot be asked.
+        StoreError: if the user does not agree, or cannot be asked, or the origin is no text.
+        InvalidArgument: if the origin is a command that cannot be read.
     """
     with Store.read(path) as store:
         origin = store.configuration.get("origin")
-        if not isinstance(origin, str):
+        if origin is None:
             return None
+        if not isinstance(origin, str):
+            raise StoreError(f"{path} is damaged: its origin cannot be read (it is no text)")
         known = trust or not _runs_code(origin) or is_own(store, here=_depends_on_folder(origin))
     if not known:
         _ask(path, origin)
@@ -47,7 +49,7 @@ def _depends_on_folder(origin: str) -> bool:
 
 def _ask(path: Path, origin: str) -> None:
     lines = [
-        f"{path} was not made by you, on this machine and in this folder. Resuming it runs",
+        f"{_visible(str(path))} was not made by you, on this machine and in this folder. Resuming it runs",
         f"  {_describe(origin)}",
         "with all your rights.",
     ]
@@ -58,12 +60,17 @@ def _ask(path: Path, origin: str) -> None:
         raise StoreError(f"{path} was not resumed: what it names is not trusted")
 
 
+def _visible(text: str) -> str:
+    """Return text on one line, with control characters made visible."""
+    return printable(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
 def _describe(origin: str) -> str:
     """Say what would be run, with control characters made visible."""
     if _kind(origin) == command_options.NAME:
-        options = parse_qs(origin.partition("?")[2])
-        command, folder = (next(iter(options.get(name, [])), "") for name in ("command", "folder"))
-        return f"the command {command!r} in the folder {folder!r}"
+        given = command_options.options_in(origin)
+        logs = f", writing logs to {given['logs']!r}" if "logs" in given else ""
+        return f"the command {given['command']!r} in the folder {given['folder']!r} with the data {given['data']!r}{logs}"
     place, _, name = origin.rpartition(":")
     shown = str(Path(place).absolute()) if place.endswith(".py") else place
     return f"the Python code {shown!r} (its object {name!r})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol, TypeAlias
 
 from lidp.terminal_text import printable
@@ -53,8 +53,9 @@ class _Plain:
     def __call__(self, progress: Progress) -> None:
         if progress.seconds - self.last >= _PLAIN_SECONDS:
             self.last = progress.seconds
-            sys.stderr.write(printable(str(progress)) + "\n")
-            sys.stderr.flush()
+            with suppress(OSError, ValueError):  # a mechanism may have closed it
+                sys.stderr.write(printable(str(progress)) + "\n")
+                sys.stderr.flush()
 
 
 class _Live:
