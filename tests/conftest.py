@@ -3,6 +3,9 @@
 import pytest
 from hypothesis import settings
 
+from lidp.store import Store
+from tests.engine import run
+
 # Examples follow from the test alone, on any machine and in any order: no deadline that load could break, no leftovers.
 settings.register_profile("lidp", deadline=None, derandomize=True, database=None)
 settings.load_profile("lidp")
@@ -14,3 +17,13 @@ def _own_user_data(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("user-data")))
         yield
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store of an audit of 40 trials with 6 canaries, open to write."""
+    run(trials=40, store=tmp_path / "whole.db")
+    with Store.read(tmp_path / "whole.db") as whole:
+        configuration = whole.configuration
+    with Store.create(tmp_path / "a.db", configuration) as opened:
+        yield opened
