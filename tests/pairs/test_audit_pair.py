@@ -243,6 +243,19 @@ def test_the_same_seed_the_same_result():
     assert (other.scores.flips()[0][:50] != first.scores.flips()[0][:50]).any()
 
 
+def test_the_scores_of_an_unfinished_audit_say_so():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(lidp.AuditInterrupted) as interrupted:
+        audit_pair(Laplace(2.0), 0, 1, claim=ONE, runs=5000, watch=interrupt)
+    result = interrupted.value.result
+    assert result.bound.trials == result.scores.trials < 5000
+    with pytest.raises(lidp.MethodNotApplicable, match="the audit is not finished"):
+        lidp.bound(result.scores, "one-run", delta=0)
+    assert not audit_pair(Laplace(2.0), 0, 1, claim=ONE, runs=200).scores.stopped_early
+
+
 def test_a_result_can_be_checked_again():
     result = audit_pair(Laplace(0.5), 0, 1, claim=ONE)
     assert lidp.recheck(result.witness()).epsilon == result.bound.epsilon > 1
