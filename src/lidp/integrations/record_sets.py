@@ -104,7 +104,7 @@ def _refuse_generators(thing: Any, memo: dict[int, Any]) -> None:
         AuditFailed: if it has.
     """
     torch = sys.modules.get("torch")
-    kinds = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
+    kinds: tuple[Any, ...] = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
     kinds = kinds if torch is None else (*kinds, torch.Generator)
     for part in reversed(memo.values()):  # the outermost first
         if isinstance(part, kinds):

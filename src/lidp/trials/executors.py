@@ -357,9 +357,7 @@ def _send_result(work: Work, pipe: Connection) -> None:
     except BaseException as error:  # is raised again in the parent
         if isinstance(error, Dismissed):
             raise
-        told = (
-            AuditFailed(str(error)) if isinstance(error, LidpError) else RuntimeError(f"{type(error).__name__}: {error}")
-        )
+        told = AuditFailed(str(error)) if isinstance(error, LidpError) else RuntimeError(f"{type(error).__name__}: {error}")
         pipe.send((None, told))
 
 
