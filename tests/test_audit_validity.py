@@ -491,3 +491,39 @@ def test_others_are_what_they_were():
         missing = [sorted({0, 1, 2, 3, 4} - set(places)) for places in arms["held_out"].others]
         assert len(missing) == 3
         assert all(len(one) == 1 and left_out in (None, one[0]) for one in missing)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Canaries that are long vectors, in an array or in a list."""
+
+    in_a_list: bool
+
+    def draw(self, rng, size):
+        found = 10 * rng.standard_normal((size, 3))
+        return list(found) if self.in_a_list else found
+
+
+@pytest.mark.parametrize("in_a_list", [False, True])
+@pytest.mark.parametrize("design", [LeaveOneOut(4, 2), ReplaceOne(4, 2)], ids=repr)
+def test_a_score_that_changes_canaries_in_place_changes_no_data(design, in_a_list):
+    """Data of both arms, and the canaries that other scores may subtract, are as they were drawn."""
+    norms = []
+
+    def mechanism(dataset, rng):
+        norms.append([np.linalg.norm(record) for record in dataset])
+        return 0.0
+
+    def normalises(output, canary):
+        canary /= np.linalg.norm(canary)
+        return 0.0
+
+    def contribution(canary, other):
+        return float(np.linalg.norm(other))
+
+    setup = TrialSetup(Target(mechanism, Vectors(in_a_list), Decorrelated(normalises, contribution)), design, 5)
+    records = [run_trials(setup, [index])[0] for index in range(4)]
+    for index, record in enumerate(records):
+        lengths = np.linalg.norm(np.array(lay_out(setup, index)[1][0].inserted), axis=1)
+        np.testing.assert_allclose(record.arrays["inserted"], lengths - lengths.sum())
+    assert min(min(one) for one in norms) > 1.001

@@ -154,14 +154,16 @@ def test_a_worker_that_dies_while_its_own_child_lives_is_noticed(tmp_path):
         (tmp_path / str(child)).touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(AuditFailed, match="all 2 trials failed, the first with: the worker process died"):
-        run(Target(forks_and_dies, Numbers(), closeness), workers=2, trials=2)
-    with pytest.raises(AuditFailed, match=r"the process of the preparation died \(SIGKILL\)"):
-        run(Target(leaky, Numbers(), closeness, prepare=forks_and_dies), workers=2, trials=2)
-    children = [int(path.name) for path in tmp_path.iterdir()]
-    assert len(children) == 3
-    for child in children:
-        os.kill(child, signal.SIGKILL)  # fails if it has ended already
+    try:
+        with pytest.raises(AuditFailed, match="all 2 trials failed, the first with: the worker process died"):
+            run(Target(forks_and_dies, Numbers(), closeness), workers=2, trials=2)
+        with pytest.raises(AuditFailed, match=r"the process of the preparation died \(SIGKILL\)"):
+            run(Target(leaky, Numbers(), closeness, prepare=forks_and_dies), workers=2, trials=2)
+    finally:
+        children = [int(path.name) for path in tmp_path.iterdir()]
+        for child in children:
+            os.kill(child, signal.SIGKILL)  # fails if it has ended already
+    assert len(children) >= 3  # two trials, the preparation, and runs of the probe
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -18,7 +18,7 @@ from lidp.mechanisms.gaussian import GaussianSum
 from lidp.result import INDEPENDENT_RUNS
 from lidp.training.trainer import DPSGD
 from lidp.trials.executors import Processes, Serial
-from lidp.trials.probe import refuse_replays, run_digests
+from lidp.trials.probe import refuse_replays, run_traces
 from lidp.trials.trial import TrialSetup
 from tests.engine import Numbers, closeness, finished, itself, leaky, run, same
 
@@ -174,8 +174,8 @@ def test_counters_within_objects_are_no_randomness():
         return float(output.weights[0])
 
     refuse_replays(Processes(2), setup_of(mechanism, score))
-    first, second = run_digests(setup_of(mechanism, score), 2)
-    assert first == second
+    ((first, second),) = run_traces(setup_of(mechanism, score), [0], 2)
+    assert first.same_as(second)
     assert first.outputs is not None
 
 
@@ -232,7 +232,7 @@ except LidpError as error:
 @pytest.mark.parametrize(
     ("name", "workers", "said"),
     [
-        ("fixed", 1, "has drawn the same ones before this audit was resumed"),
+        ("fixed", 1, "may have started again when this audit was resumed"),
         ("honest", 1, "done 40"),
         ("honest", 2, "done 40"),
         ("system", 1, "done 40"),
@@ -269,3 +269,88 @@ def test_executors_say_whether_they_have_several_processes(executor):
 
 def test_a_mechanism_without_randomness_passes():
     refuse_replays(Processes(2), setup_of(lambda dataset, rng: float(len(dataset)), itself))
+
+
+def dusty(dataset, rng):
+    """Its last bits differ from run to run, as sums on a graphics card do."""
+    return [OWN.standard_normal() + 1e-15 * secrets.randbelow(256)]
+
+
+def timed(dataset, rng):
+    return {"value": OWN.standard_normal(), "seconds": secrets.randbelow(2**53) / 2**53}
+
+
+class Later:
+    """Draws from its own generator from the third run on."""
+
+    def __init__(self):
+        self.rng, self.runs = np.random.default_rng(4), 0
+
+    def __call__(self, dataset, rng):
+        self.runs += 1
+        return [(rng if self.runs <= 2 else self.rng).standard_normal()]
+
+
+class Coarse:
+    """Randomized response with a generator of its own, whose first two answers are alike."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        assert len({draw < 0.73 for draw in np.random.default_rng(0).random(2)}) == 1
+
+    def __call__(self, dataset, rng):
+        return float(self.rng.random() < 0.73)
+
+
+def coarse_from_the_system(dataset, rng):
+    return float(secrets.randbelow(100) < 73)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "score"),
+    [(dusty, closeness), (timed, lambda output, canary: output["value"]), (Later(), closeness), (Coarse(), itself)],
+    ids=["dust", "time", "later", "coarse"],
+)
+def test_replays_that_are_not_bit_for_bit_or_begin_later_are_refused(mechanism, score):
+    with pytest.raises(InvalidArgument, match="same ones in every worker process"):
+        refuse_replays(Processes(8), setup_of(mechanism, score))
+
+
+def test_coarse_answers_that_agree_by_chance_pass():
+    """False failure: at least three of four trials that differ within a process are replayed by chance, below 1 %."""
+    refuse_replays(Processes(8), setup_of(coarse_from_the_system, itself))
+
+
+def test_a_generator_that_a_preparation_has_advanced_is_refused_when_resuming(tmp_path):
+    """The recorded trials begin where the preparation left the generator: none of them looks like the first run."""
+
+    def target():
+        own = np.random.default_rng(5)
+
+        def prepare(dataset, rng):
+            return {"pilot": own.standard_normal(3)}
+
+        def mechanism(dataset, rng):
+            return [own.standard_normal()]
+
+        return Target(mechanism, Numbers(), lambda output, canary, prepared: output[0], prepare=prepare, name="own")
+
+    class FiveTrials(Serial):
+        def run(self, setup, indices):
+            yield from super().run(setup, indices[:5])
+            raise InterruptedError("stopped")
+
+    with pytest.raises(InterruptedError):
+        run(target(), store=tmp_path / "a.db", executor=FiveTrials())
+    assert finished(tmp_path / "a.db") == 5
+    with pytest.raises(InvalidArgument, match="may have started again when this audit was resumed"):
+        run(target(), store=tmp_path / "a.db")
+
+
+def test_a_preparation_in_a_process_of_its_own_makes_one_worker_a_second_process():
+    def prepare(dataset, rng):
+        return {"pilot": OWN.standard_normal(1)}
+
+    target = Target(module_level, Numbers(), lambda output, canary, prepared: output[0], prepare=prepare)
+    with pytest.raises(InvalidArgument, match="same ones in every worker process"):
+        run(target, workers=1, time_limit=60, trials=4)

@@ -250,9 +250,10 @@ class _Audit:
             try:
                 with interrupts.held():
                     self.recall()
+                resumed = bool(self.records) or self.preparation is not None
                 missing = [index for index in range(self.plan.trials) if index not in self.records]
                 if missing and self.stopped_at is None:
-                    self._run(executor, self._prepare(executor, interrupts), missing, interrupts)
+                    self._run(executor, self._prepare(executor, interrupts), missing, interrupts, resumed=resumed)
                 return self.result()
             except (Exception, KeyboardInterrupt) as error:
                 if isinstance(error, Exception) and not interrupts.seen:
@@ -300,9 +301,12 @@ class _Audit:
         prepared_arrays = None if target.prepare is None or self.preparation is None else self.preparation[0]
         return TrialSetup(target, self.plan.design, self.plan.seed, prepared_arrays)
 
-    def _run(self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts) -> None:
+    def _run(
+        self, executor: Executor, setup: TrialSetup, missing: Sequence[int], interrupts: Interrupts, *, resumed: bool
+    ) -> None:
         try_canaries(setup)
-        refuse_shared_randomness(executor, setup, self.records.get(0))
+        whole = [index for index, record in sorted(self.records.items()) if not record.failures]
+        refuse_shared_randomness(executor, setup, whole if resumed else None)
         self._tell()
         # Executors that hand over nothing while they wait keep the driver from writing: a timer does it then.
         self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))

@@ -52,8 +52,8 @@ class Target:
         mechanism: ``mechanism(dataset, rng) -> output``. May have ``run_many(datasets, rngs) -> outputs`` for several
             data sets at a time; each output may depend on its own data set and generator only. All randomness should come from
             ``rng``. A mechanism that can promise so says it by an attribute ``draws_only_from_rng = True``; others are run up to
-            three times more before trials start in several processes, and up to twice before an audit is resumed, to find
-            random numbers of their own that repeat (:mod:`lidp.trials.probe`).
+            three times more before trials start in several processes, and up to five times before an audit is resumed in one,
+            to find random numbers of their own that repeat; fast ones more often, for about a second (:mod:`lidp.trials.probe`).
         canaries: a :class:`~lidp.canaries.CanaryDistribution`.
         score: ``score(output, canary) -> float``, higher when the canary looks inserted. May have
             ``many(output, canaries) -> array``. With a preparation step both get its arrays as a further argument.

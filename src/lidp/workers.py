@@ -43,7 +43,13 @@ def go_when_dismissed() -> None:
 
 @own_handler
 def _go(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, _stay)  # once: a second one would interrupt the cleaning up
     raise Dismissed
+
+
+@own_handler
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def dismiss(processes: Sequence[Any]) -> None:

@@ -1,5 +1,7 @@
 """What a run or a loss does to its records in place reaches neither another run nor the scoring, whatever the records are."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,46 @@ def test_records_that_cannot_be_copied_are_refused_with_the_remedy():
             PooledRecords([1], opened)
     finally:
         opened.file.close()
+
+
+class Noisy(torch.utils.data.Dataset):
+    """Records that hold a generator, which every copy of them would bring along."""
+
+    def __init__(self, generator):
+        self.parts = {"generator": [generator]}
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, number):
+        return 0.0
+
+
+GENERATORS = {
+    "Generator": lambda: np.random.default_rng(0),
+    "PCG64": lambda: np.random.PCG64(0),
+    "RandomState": lambda: np.random.RandomState(0),
+    "Random": lambda: random.Random(0),  # noqa: S311  # no secrets
+}
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_records_with_a_generator_are_refused_before_the_first_run(kind):
+    def train(records, seed):
+        raise AssertionError("must not run")
+
+    generator = GENERATORS[kind]()
+    for records in (Noisy(generator), [1.0, {"own": generator}]):
+        with pytest.raises(AuditFailed, match=rf"{kind}\).*Make the generator in train"):
+            trainer_target(train, first_feature, records, [1.0], pilots=0)
+        with pytest.raises(AuditFailed, match="random number generator"):
+            torch_target(train, records)
+    with pytest.raises(AuditFailed, match="random number generator"):
+        trainer_target(train, first_feature, [1.0], Noisy(generator), pilots=0)
+
+
+def test_a_loader_with_a_generator_is_refused():
+    data = torch.utils.data.TensorDataset(torch.arange(8))
+    copied(torch.utils.data.DataLoader(data))
+    with pytest.raises(AuditFailed, match="generator|cannot be copied"):
+        copied(torch.utils.data.DataLoader(data, shuffle=True, generator=torch.Generator().manual_seed(0)))

@@ -160,6 +160,12 @@ def cross_entropy(model: Any, record: Any) -> float:
         model.train(training)
 
 
+def _checked(records: Any) -> PlantedRecords:
+    """Return records to plant gradients beside; those that cannot be copied for every run are refused here already."""
+    copied(records)
+    return PlantedRecords(records)
+
+
 def torch_target(
     train: Train,
     records: Any,
@@ -214,7 +220,7 @@ def loop_target(
         loop,
         GradientSeeds(),
         StepsScore() if loop.white_box else MovedScore(),
-        PlantedRecords(records),
+        _checked(records),
         prepare=LoopPilots(pilot_loop or loop, checks.count(pilots=16 if pilots is None else pilots)),
         name=f"{name}, white-box" if loop.white_box else name,
         facts=facts or {},

@@ -326,22 +326,17 @@ def _told(code: int | None) -> str:
 
 def _work(setup: TrialSetup, pipe: Connection, step: int, inherited: Sequence[Connection]) -> None:
     """What a worker does until its parent closes the pipe, or dies."""
-    try:
-        die_with_the_parent()
-        for other in inherited:
-            other.close()
-        leave_interrupts_to_the_parent()
-        go_when_dismissed()
-        use_one_core()
-        while True:
-            indices = pipe.recv()
-            for start in range(0, len(indices), step):
-                try:
-                    pipe.send(run_trials(setup, indices[start : start + step]))
-                except AuditFailed as error:
-                    pipe.send(str(error))
-    except (EOFError, OSError, Dismissed, KeyboardInterrupt):
-        _leave()
+    _as_a_worker(partial(_serve, setup, pipe, step), inherited)
+
+
+def _serve(setup: TrialSetup, pipe: Connection, step: int) -> None:
+    while True:
+        indices = pipe.recv()
+        for start in range(0, len(indices), step):
+            try:
+                pipe.send(run_trials(setup, indices[start : start + step]))
+            except AuditFailed as error:
+                pipe.send(str(error))
 
 
 def _prepared(work: Work) -> Any:
@@ -351,28 +346,37 @@ def _prepared(work: Work) -> Any:
 
 def _work_once(work: Work, pipe: Connection, other: Connection) -> None:
     """Do some work and send what comes of it."""
+    _as_a_worker(partial(_send_result, work, pipe), [other])
+
+
+def _send_result(work: Work, pipe: Connection) -> None:
     try:
-        die_with_the_parent()
-        other.close()
-        leave_interrupts_to_the_parent()
-        go_when_dismissed()
-        use_one_core()
+        with user_code():
+            result = work()
+        pipe.send((result, None))
+    except BaseException as error:  # is raised again in the parent
+        if isinstance(error, Dismissed):
+            raise
+        told = AuditFailed(str(error)) if isinstance(error, LidpError) else RuntimeError(f"{type(error).__name__}: {error}")
+        pipe.send((None, told))
+
+
+def _as_a_worker(do: Callable[[], None], inherited: Sequence[Connection]) -> None:
+    """Do something in a process that was forked for it, and end the process."""
+    try:
         try:
-            with user_code():
-                result = work()
-            pipe.send((result, None))
-        except BaseException as error:  # is raised again in the parent
-            if isinstance(error, Dismissed):
-                raise
-            told = (
-                AuditFailed(str(error))
-                if isinstance(error, LidpError)
-                else RuntimeError(f"{type(error).__name__}: {error}")
-            )
-            pipe.send((None, told))
-    except (OSError, Dismissed, KeyboardInterrupt):
-        pass
-    _leave()
+            die_with_the_parent()
+            for other in inherited:
+                other.close()
+            leave_interrupts_to_the_parent()
+            go_when_dismissed()
+            use_one_core()
+            do()
+        except (EOFError, OSError, Dismissed, KeyboardInterrupt):
+            pass
+        _leave()
+    except Dismissed:  # on the way out; it comes once
+        _leave()
 
 
 def _leave() -> None:

@@ -9,6 +9,7 @@ mechanism or a score keeps from one call to the next must not tell the arms apar
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import traceback
@@ -218,6 +219,18 @@ def _pick(chosen: list[Any], like: Any) -> Any:
     return np.array(chosen) if isinstance(like, np.ndarray) else chosen
 
 
+def _copies(canaries: Any) -> Any:
+    """Return copies of canaries, each its own: the same object given twice becomes two."""
+    if isinstance(canaries, np.ndarray) and canaries.dtype != object:
+        return canaries.copy()
+    if isinstance(canaries, np.ndarray):
+        found = canaries.copy()
+        for place in np.ndindex(found.shape):
+            found[place] = copy.deepcopy(found[place])
+        return found
+    return [copy.deepcopy(canary) for canary in canaries]
+
+
 def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
     """Give mechanisms that draw from the global generators, against the rules, noise of their own in every trial.
 
@@ -279,7 +292,12 @@ def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict
         with user_code():
             auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
     together = isinstance(setup.design, CoinFlip)
-    scene = Scene(output, arm.tested, arm.inserted, arm.others, auxiliary, together)
+    tested, inserted = arm.tested, arm.inserted
+    if not together:
+        # What a score does to canaries in place must reach neither the data of the other arm nor the other scores.
+        with auditors_own("copying the canaries that are scored"):
+            tested, inserted, auxiliary = (_copies(canaries) for canaries in (tested, inserted, auxiliary))
+    scene = Scene(output, tested, inserted, arm.others, auxiliary, together)
     with user_code():
         scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
