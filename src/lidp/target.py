@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
+from lidp.copies import copy_for_run
 from lidp.errors import InvalidArgument
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic)
@@ -112,7 +112,7 @@ def with_canaries(dataset: Any, canaries: Any) -> Any:
             return np.concatenate([dataset, canaries])
         if not len(dataset):
             return canaries.copy()
-    return copy.deepcopy([*dataset, *canaries])
+    return copy_for_run([*dataset, *canaries])
 
 
 def fingerprint(target: Target) -> str:

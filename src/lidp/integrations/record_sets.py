@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.errors import AuditFailed, InvalidArgument
+from lidp.copies import copy_for_run
+from lidp.errors import InvalidArgument
 from lidp.global_generators import kept_global_generators, seed_global_generators
 
 Ints = NDArray[np.int64]
@@ -57,7 +56,7 @@ def copied(records: Any) -> Any:
     the records are kept. A run that saw what an earlier run left behind would depend on that run's coins.
 
     Raises:
-        AuditFailed: if the records cannot be copied, or hold a random number generator: see :func:`_refuse_generators`.
+        AuditFailed: if the records cannot be copied, or hold a random number generator: see :mod:`lidp.copies`.
     """
     return tuple(map(_copy_of, records)) if are_columns(records) else _copy_of(records)
 
@@ -85,35 +84,7 @@ def _copy_of(thing: Any) -> Any:
         return thing.detach().clone()  # deepcopy would copy all of the memory that the tensor is a view of
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         return thing.copy()
-    memo: dict[int, Any] = {}
-    try:
-        found = copy.deepcopy(thing, memo)
-    except Exception as error:
-        raise AuditFailed(
-            f"records of type {type(thing).__name__} cannot be copied ({type(error).__name__}: {error}), and every run needs a "
-            "copy of its own; give them a method __deepcopy__, which may return self if reading them changes nothing"
-        ) from error
-    _refuse_generators(thing, memo)
-    return found
-
-
-def _refuse_generators(thing: Any, memo: dict[int, Any]) -> None:
-    """Refuse a thing whose copy, made with this memo, has a copy of a generator: every run would draw the same numbers.
-
-    Raises:
-        AuditFailed: if it has.
-    """
-    torch = sys.modules.get("torch")
-    kinds: tuple[Any, ...] = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
-    kinds = kinds if torch is None else (*kinds, torch.Generator)
-    for part in reversed(memo.values()):  # the outermost first
-        if isinstance(part, kinds):
-            kind = f"{type(part).__module__}.{type(part).__qualname__}"
-            raise AuditFailed(
-                f"records of type {type(thing).__name__} hold a random number generator ({kind}). Every run gets a copy of "
-                "its records, so that all runs would draw the same numbers from it. Make the generator in train, from the "
-                "seed or planting that train is given, or draw from the global generators, which every run seeds"
-            )
+    return copy_for_run(thing)
 
 
 def pick(records: Any, numbers: Ints) -> Any:
