@@ -17,7 +17,7 @@ class Record:
         self.parts = {"noise": [generator]}
 
 
-GENERATORS = [np.random.default_rng(0), np.random.RandomState(0), np.random.PCG64(0), random.Random(0)]
+GENERATORS = [np.random.default_rng(0), np.random.RandomState(0), np.random.PCG64(0), random.Random(0)]  # noqa: S311
 
 
 @pytest.mark.parametrize("generator", GENERATORS, ids=lambda generator: type(generator).__name__)

@@ -205,7 +205,7 @@ def test_records_with_a_generator_are_refused_before_the_first_run(kind):
 
     generator = GENERATORS[kind]()
     for records in (Noisy(generator), [1.0, {"own": generator}]):
-        with pytest.raises(AuditFailed, match=rf"{kind}\).*Make the generator in train"):
+        with pytest.raises(AuditFailed, match=rf"{kind}\).*Make the generator in the mechanism or in train"):
             trainer_target(train, first_feature, records, [1.0], pilots=0)
         with pytest.raises(AuditFailed, match="random number generator"):
             torch_target(train, records)
