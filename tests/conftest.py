@@ -1,5 +1,8 @@
 """Settings for all tests."""
 
+import signal
+import threading
+
 import pytest
 from hypothesis import settings
 
@@ -9,6 +12,11 @@ from tests.engine import run
 # Examples follow from the test alone, on any machine and in any order: no deadline that load could break, no leftovers.
 settings.register_profile("lidp", deadline=None, derandomize=True, database=None)
 settings.load_profile("lidp")
+
+
+# A shell starts background jobs with Ctrl-C ignored, and what tests start would inherit that.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
