@@ -214,12 +214,10 @@ class SubtractsAll:
 
     def score_trial(self, scene: Scene):
         scores = InnerProduct().many(scene.output, scene.tested)
+        # An inserted canary leaves itself out, a held-out one any of the inserted ones.
+        held_out = any(k in scene.others[k] for k in range(len(scene.tested)))
         for k, canary in enumerate(scene.tested):
-            others = (
-                scene.inserted
-                if len(scene.others[k]) == len(scene.inserted) - 1 and scene.tested is not scene.inserted
-                else (scene.inserted[scene.others[k]])
-            )
+            others = scene.inserted if held_out else scene.inserted[scene.others[k]]
             scores[k] -= float(np.sum(others @ canary))
         return scores
 
