@@ -131,6 +131,10 @@ class Processes:
         except (EOFError, OSError):
             process.join()
             raise AuditFailed(f"the process of {name} died ({_told(process.exitcode)})") from None
+        except AuditFailed:
+            raise
+        except Exception as failure:  # what user code wrote to the pipe may fail in any way when it is read
+            raise AuditFailed(f"the process of {name} sent what cannot be read: {type(failure).__name__}") from None
         finally:
             if process.pid is not None:
                 dismiss([process])
