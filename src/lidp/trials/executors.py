@@ -133,7 +133,7 @@ class Processes:
             raise AuditFailed(f"the process of {name} died ({_told(process.exitcode)})") from None
         except AuditFailed:
             raise
-        except Exception as failure:  # what user code wrote to the pipe may fail in any way when it is read
+        except Exception as failure:  # noqa: BLE001  # what user code wrote to the pipe may fail in any way
             raise AuditFailed(f"the process of {name} sent what cannot be read: {type(failure).__name__}") from None
         finally:
             if process.pid is not None:
