@@ -132,6 +132,7 @@ def test_workers_let_the_driver_write_while_they_run(tmp_path):
             wait_until(lambda: finished(path) == 3, "the trials before are kept")
         return leaky(dataset, rng)
 
+    last_trial_waits_for_the_others.draws_only_from_rng = True  # or the probe would wait
     result = run(Target(last_trial_waits_for_the_others, Numbers(), closeness), trials=4, store=path, workers=2)
     assert result.failed_runs == 0
 
@@ -163,6 +164,7 @@ def test_a_store_that_is_deleted_ends_the_audit_with_a_word(tmp_path, delete, wo
             path.unlink() if delete == "file" else shutil.rmtree(folder, ignore_errors=True)
         return leaky(dataset, rng)
 
+    deletes.draws_only_from_rng = True  # or the probe would wait
     with pytest.raises(StoreError, match="was deleted or replaced while the audit ran"):
         run(Target(deletes, Numbers(), closeness), trials=12, store=path, workers=workers)
 
