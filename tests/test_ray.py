@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -138,6 +139,7 @@ class Somewhere:
 
     seconds: float = 0.1
     folder: str | None = None
+    draws_only_from_rng: ClassVar[bool] = True  # or the probe would wait
 
     def __call__(self, dataset, rng):
         import ray
@@ -210,6 +212,7 @@ class Doomed:
     node: str
     folder: str
     seconds: float
+    draws_only_from_rng: ClassVar[bool] = True  # or the probe would wait
 
     def __call__(self, dataset, rng):
         import ray
