@@ -597,6 +597,7 @@ def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, monkeypatch):
         for process in (os.getppid(), os.getpid()):
             os.kill(process, signal.SIGKILL)
 
+    bomb.draws_only_from_rng = True  # the probe would bring down the nodes that the trials need
     monkeypatch.setattr(ray_executor, "_MOST_LOSSES", 0)
     monkeypatch.setattr(ray_executor, "_PATIENCE_SECONDS", 100.0)
     with pytest.raises(AuditFailed, match="lost its node 1 times"):

@@ -78,15 +78,17 @@ class Ray:
         """Return the result of some work, done as a task in a process that runs nothing else.
 
         Raises:
-            AuditFailed: if the work fails, its process dies, or it passes the time limit (in seconds).
+            AuditFailed: if the work fails, its process dies, it passes the time limit (in seconds), or no node is left to run it.
         """
         with connected(self.address) as ray:
-            Cluster(ray, self.cpus_per_trial, self.gpus_per_trial).require_slots()
+            cluster = Cluster(ray, self.cpus_per_trial, self.gpus_per_trial)
+            cluster.require_slots()
             # A process ends after max_calls: what one piece of work leaves behind does not reach the next.
             options = {"num_cpus": self.cpus_per_trial, "num_gpus": self.gpus_per_trial, "max_retries": 0, "max_calls": 1}
             task = ray.remote(**options)(work_once).remote(ray.put(pickled(ray, work)))
             try:
-                found, error = ray.get(task, timeout=time_limit)
+                _wait_for(ray, cluster, task, math.inf if time_limit is None else time_limit)
+                found, error = ray.get(task)
             except ray.exceptions.RayError as failure:
                 raise AuditFailed(f"work on the cluster failed: {type(failure).__name__}: {failure}") from None
             finally:
@@ -105,6 +107,16 @@ class Ray:
                 yield from flight.results()
             finally:
                 flight.close()
+
+
+def _wait_for(ray: Any, cluster: Cluster, task: Any, time_limit: float) -> None:
+    """Wait for a task, but not without a node that could run it for longer than ``_PATIENCE_SECONDS``."""
+    begun = had_slots = time.monotonic()
+    while not ray.wait([task], timeout=_LOOK_SECONDS)[0]:
+        now = time.monotonic()
+        had_slots = now if cluster.slots() else had_slots
+        if now - begun > time_limit or now - had_slots > _PATIENCE_SECONDS:
+            raise AuditFailed("work on the cluster passed its time limit, or no node was left to run it")
 
 
 @dataclass
