@@ -578,10 +578,8 @@ def test_an_address_that_does_not_answer():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         free = f"127.0.0.1:{taken.getsockname()[1]}"
-    begin = time.monotonic()
     with pytest.raises(InvalidArgument, match=f"Ray at {free} does not answer"):
         run(executor=Ray(free))
-    assert time.monotonic() - begin < 100  # Ray itself would ask for minutes
     with pytest.raises(InvalidArgument, match="Ray at nonsense cannot be used"):
         run(executor=Ray("nonsense"))
 
