@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import lidp
-from lidp.audit_plan import AuditPlan
+from lidp.engine.plan import AuditPlan
 from lidp.report.page import render_report, write_page
 from lidp.store import Store
 from lidp.streams import draw_coins

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from lidp._runtime.workers import use_one_core
 from lidp.errors import InvalidData
 from lidp.training import DPSGD, Kind, Network, TrainingSet
-from lidp.workers import use_one_core
 
 RECORDS, FEATURES, CLASSES, BATCH = 60_000, 784, 10, 100
 ROUNDS = 5

@@ -13,13 +13,13 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
+from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.score_files import read_scores, write_scores
 from lidp.stats.registry import to_plain
 from lidp.store import Store
 from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
-from lidp.versions import versions
 from tests import engine
 from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, InterruptedAfter, Numbers, claim_for, closeness, run
 
@@ -145,7 +145,7 @@ def test_what_is_not_finished_says_so():
 def test_the_store_keeps_the_versions_of_its_beginning(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
     old = {"python": "3.11.0", "lidp": "0.0.1", "numpy": "1.26.0", "scipy": "1.11.0", "numba": "0.60.0"}
-    monkeypatch.setattr("lidp.audits.versions", lambda: old)
+    monkeypatch.setattr("lidp.engine.audit.versions", lambda: old)
     assert run(trials=5, store=path).versions == old
     monkeypatch.undo()
     found = lidp.result_of(path)

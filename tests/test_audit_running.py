@@ -16,9 +16,9 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
-from lidp.audits import AuditInterrupted
+from lidp._runtime.interrupts import Interrupts, held_signals
+from lidp.engine.audit import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
-from lidp.interrupts import Interrupts, held_signals
 from lidp.store import Store
 from lidp.trials.executors import Processes, Serial, _Pool
 from lidp.trials.trial import TrialSetup

@@ -24,8 +24,8 @@ from lidp import (
     Target,
     Verdict,
 )
-from lidp.audits import scores_of
 from lidp.canaries.sphere import UniformSphere
+from lidp.engine.audit import scores_of
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.trials.scoring import Scene

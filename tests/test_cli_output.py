@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lidp._runtime.terminal_text import printable
 from lidp.cli.app import run
-from lidp.terminal_text import printable
 
 NOISY = """
 import atexit, ctypes, os, subprocess, sys

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from lidp.mechanisms._random import chi_square, fill_normal, next_word, normal, uniform
+from lidp._compiled.random_numbers import chi_square, fill_normal, next_word, normal, uniform
 from lidp.streams import Purpose, trial_words
 
 SIZE = 1_000_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lidp import AuditFailed, Target
-from lidp.copies import copy_for_run
+from lidp._runtime.copies import copy_for_run
 from tests.engine import Numbers, closeness, run
 
 

@@ -8,11 +8,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from lidp import npz_files
+from lidp._runtime import npz_files
+from lidp._runtime.npz_files import load_arrays
 from lidp.data import load_npz, load_purchases
 from lidp.data.fashion_mnist import FILES, load_fashion_mnist
 from lidp.errors import InvalidData
-from lidp.npz_files import load_arrays
 
 
 def header_of(shape, dtype="<f4"):

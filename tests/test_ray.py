@@ -25,8 +25,8 @@ pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
 
 import lidp
 from lidp import Claim, CoinFlip, Output, Target
-from lidp.audits import AuditInterrupted
 from lidp.cli.app import run as run_command
+from lidp.engine.audit import AuditInterrupted
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.store import Store
 from lidp.trials import ray_executor

@@ -222,7 +222,7 @@ def test_progress_counts_each_trial_once(monkeypatch):
             for index in indices:
                 yield [TrialRecord(index, trial(index).arrays, Failures({"scores": "x"} if index == 7 else {}))]
 
-    monkeypatch.setattr("lidp.audits.WRITE_SECONDS", -1.0)
+    monkeypatch.setattr("lidp.engine.audit.WRITE_SECONDS", -1.0)
     told = []
     run(executor=Fast(), trials=300, watch=told.append)
     assert told[-1].failed == 1

@@ -197,7 +197,7 @@ def test_notes_of_another_type_are_damage(tmp_path, change):
 
 def test_no_more_rows_are_read_than_the_file_has_room_for(tmp_path, monkeypatch):
     run(trials=10, store=tmp_path / "a.db")
-    monkeypatch.setattr("lidp.store._LEAST_ROW", 10**6)
+    monkeypatch.setattr("lidp.store.audit_store._LEAST_ROW", 10**6)
     with pytest.raises(StoreError, match="is damaged"):
         lidp.result_of(tmp_path / "a.db")
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from lidp import StoreError, Target
-from lidp.audits import resume
 from lidp.cli import trust
 from lidp.cli.app import run as lidp_command
+from lidp.engine.audit import resume
 from lidp.store import Store
-from lidp.store_marks import is_own, own_mark
+from lidp.store.marks import is_own, own_mark
 from tests.engine import Numbers, closeness, leaky, run
 from tests.pages import ROOT
 from tests.stores import edit
@@ -198,7 +198,7 @@ def test_a_store_without_a_key_is_made_and_belongs_to_nobody(tmp_path, monkeypat
 
 
 def test_values_beyond_a_size_are_not_read(store, monkeypatch):
-    monkeypatch.setattr("lidp.store_files.LARGEST_VALUE", 10_000)
+    monkeypatch.setattr("lidp.store.files.LARGEST_VALUE", 10_000)
     store.keep_fact("large", "x" * 9_000)
     store.keep_fact("too large", "x" * 11_000)
     with Store.read(store.path) as reader:

@@ -12,12 +12,12 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, ReplaceOne, Target
-from lidp.audits import AuditInterrupted
+from lidp._runtime.interrupts import Interrupts
+from lidp._runtime.workers import Dismissed
+from lidp.engine.audit import AuditInterrupted
 from lidp.errors import AuditFailed
-from lidp.interrupts import Interrupts
 from lidp.trials.executors import Processes, Serial, _Pool, _Worker
 from lidp.trials.trial import TrialSetup, failed_record
-from lidp.workers import Dismissed
 from tests import engine
 from tests.engine import Numbers, closeness, leaky, run, same
 

@@ -31,9 +31,9 @@ from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, T
 from lidp.stats.wilson import Wilson
 
 if TYPE_CHECKING:
-    from lidp.audits import Progress, audit, result_of
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
+    from lidp.engine.audit import Progress, audit, result_of
     from lidp.pair_target import PairTarget
     from lidp.pairs.audits import PairProgress, PairResult, audit_pair
     from lidp.planner import BudgetPlan, plan
@@ -55,16 +55,16 @@ _LAZY = {
     "PairResult": "lidp.pairs.audits",
     "PairTarget": "lidp.pair_target",
     "Prepared": "lidp.target",
-    "Progress": "lidp.audits",
+    "Progress": "lidp.engine.audit",
     "SelfNormalised": "lidp.trials.scoring",
     "Target": "lidp.target",
     "UniformSphere": "lidp.canaries.sphere",
     "Verdict": "lidp.result",
-    "audit": "lidp.audits",
+    "audit": "lidp.engine.audit",
     "audit_pair": "lidp.pairs.audits",
     "plan": "lidp.planner",
     "recheck": "lidp.result",
-    "result_of": "lidp.audits",
+    "result_of": "lidp.engine.audit",
 }
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lidp import checks
-from lidp.digits import exact
 from lidp.errors import InvalidArgument
+from lidp.rounding import exact
 
 
 class Neighbours(StrEnum):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from lidp import checks
 from lidp.claim import Claim, Direction, Neighbours
-from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
+from lidp.rounding import at_least, exact
 
 
 class Guarantee(StrEnum):

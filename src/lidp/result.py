@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim
 from lidp.designs import Design
-from lidp.digits import at_least, exact
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
+from lidp.rounding import at_least, exact
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound, from_plain, to_plain

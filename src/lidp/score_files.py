@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from lidp._runtime.npz_files import load_arrays
 from lidp.claim import Neighbours
 from lidp.errors import InvalidScores
-from lidp.npz_files import load_arrays
 from lidp.scores import Scores
 
 _LAYOUTS = ({"inserted", "held_out"}, {"scores", "coins"})

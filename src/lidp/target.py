@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lidp._runtime.copies import copy_for_run
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
-from lidp.copies import copy_for_run
 from lidp.errors import InvalidArgument
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic)

@@ -8,9 +8,9 @@ import pytest
 import typer
 
 from lidp import Claim, CoinFlip, CoinWager, LeaveOneOut, Target, result_of
-from lidp.audit_plan import AuditPlan
 from lidp.cli import command_options, training_options
 from lidp.cli.app import app, run
+from lidp.engine.plan import AuditPlan
 from lidp.report.command import command_of
 from tests.engine import Numbers, closeness
 from tests.engine import run as audit

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from lidp import CoinFlip, LeaveOneOut, Scores, Verdict, Wilson, result_of
-from lidp.digits import at_least
 from lidp.errors import InvalidArgument
 from lidp.report.page import render_report
 from lidp.report.tables import numbers_behind
 from lidp.report.texts import LONGEST, clean
 from lidp.result import TrialNote
+from lidp.rounding import at_least
 from tests.engine import LEAKY
 from tests.engine import run as audit
 from tests.report.results import CASES, case, every_case, pair_result, result_like, scores_like

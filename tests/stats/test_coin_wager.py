@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lidp import CoinWager, InvalidArgument, InvalidScores, Scores
-from lidp.stats._kernels import wager
+from lidp._compiled.coin_wager import wager
 from lidp.stats.coin_predictor import CoinPredictor
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lidp._compiled import dp_sgd
+from lidp._compiled.noise import LANES, fill_noise
 from lidp.streams import Purpose, trial_words
-from lidp.training import _kernels
-from lidp.training._noise import LANES, fill_noise
 from lidp.training.gradients import RandomGradients
 from tests.training import brute_force
 
@@ -39,7 +39,7 @@ def compiled_sum(theta, widths, x, y, clip):
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
-    _kernels.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
+    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
     return gradient
 
 
@@ -152,7 +152,7 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     places, numbers = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
-    _kernels.train(
+    dp_sgd.train(
         x, np.float32(unit), y, extra_x, extra_y, vectors, places, numbers, theta, np.array(widths),
         steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
         words(seed), lanes(seed),
@@ -231,7 +231,7 @@ def test_poisson_batches(size, rate):
     state, batch = words(), np.empty(size, np.int64)
     seen = np.zeros((4000, size))
     for row in seen:
-        count = _kernels.poisson_batch(state, rate, size, batch)
+        count = dp_sgd.poisson_batch(state, rate, size, batch)
         chosen = batch[:count]
         assert (np.diff(chosen) > 0).all()
         row[chosen] = 1
@@ -254,7 +254,7 @@ def test_shuffling():
     state = words()
     for _ in range(20_000):
         order = np.arange(4)
-        _kernels.shuffle(state, order)
+        dp_sgd.shuffle(state, order)
         counts[np.arange(4), order] += 1
     assert stats.chisquare(counts.ravel()).pvalue > 1e-4
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.workers import use_one_core
 from lidp.errors import InvalidArgument
-from lidp.workers import use_one_core
 
 Floats = NDArray[np.float64]
 

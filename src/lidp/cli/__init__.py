@@ -8,9 +8,9 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from lidp._runtime.interrupts import ENDING
 from lidp.cli.output import end_of_results
 from lidp.cli.standard_streams import Outlet, prepare_streams
-from lidp.interrupts import ENDING
 
 _BAD_INPUT = 2
 

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 import lidp
+from lidp._runtime.terminal_text import printable
 from lidp.cli import audit, bound, catalogue, cite, compare, plan, report, reproduce, resume, simulate, witness
 from lidp.errors import LidpError
-from lidp.terminal_text import printable
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
 _ClickException: type[BaseException] = typer.BadParameter.__mro__[2]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lidp.audits import audit
+from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Neighbours
 from lidp.cli import command_options, options, pair_audits, training_options
 from lidp.cli.output import stdout_kept_for_results
@@ -16,10 +16,10 @@ from lidp.cli.running import Running
 from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.engine.audit import audit
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import audit_pair
 from lidp.result import AuditInterrupted, AuditResult, Verdict
-from lidp.terminal_text import printable
 from lidp.training.presets import PRESETS
 
 HELP = f"""Audit a mechanism: plant canaries, run it, bound ε, compare with the claim.

@@ -11,20 +11,20 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from lidp.audits import result_of
+from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
 from lidp.cli.threshold_option import parse_threshold
-from lidp.digits import fixed
+from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError
 from lidp.result import AuditResult, Verdict
+from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
 from lidp.store import is_store
-from lidp.terminal_text import printable
 
 HELP = f"""Bound ε from a file of scores.
 

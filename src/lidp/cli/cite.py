@@ -29,6 +29,6 @@ def _method(name: str) -> str:
         return name
     if not Path(name).is_file():
         raise InvalidArgument(f"{name!r} is neither a method ({', '.join(METHODS)}) nor a file")
-    from lidp.audits import plan_of
+    from lidp.engine.audit import plan_of
 
     return plan_of(name).method.name

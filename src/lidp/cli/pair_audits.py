@@ -11,12 +11,12 @@ from lidp.claim import Claim
 from lidp.cli.catalogue import DELTA, truth_of
 from lidp.cli.targets import find_object
 from lidp.cli.watching import Watch
-from lidp.digits import fixed
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.catalogue import CATALOGUE, Entry, find
 from lidp.pair_target import PairTarget
 from lidp.pairs.audits import PairResult, audit_pair
 from lidp.result import Verdict
+from lidp.rounding import fixed
 
 CATALOGUE_NAME = "catalogue"
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lidp.audits import result_of
+from lidp._runtime.terminal_text import printable
 from lidp.cli import options
-from lidp.terminal_text import printable
+from lidp.engine.audit import result_of
 
 HELP = """Write the result in STORE as one HTML page, for a browser or a printer.
 

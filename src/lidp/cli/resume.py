@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from lidp.audits import resume
 from lidp.claim import Claim
 from lidp.cli import options
 from lidp.cli.audit import finish
@@ -16,6 +15,7 @@ from lidp.cli.running import Running
 from lidp.cli.targets import load_target
 from lidp.cli.trust import approved_origin
 from lidp.cli.watching import Watch
+from lidp.engine.audit import resume
 from lidp.errors import LidpError, StoreError
 from lidp.result import AuditResult
 from lidp.target import Target

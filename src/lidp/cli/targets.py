@@ -10,17 +10,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from lidp._runtime.interrupts import Interrupts
+from lidp._runtime.user_code import must_propagate, user_code
 from lidp.canaries.sphere import UniformSphere
 from lidp.claim import Claim, Neighbours
 from lidp.cli import command_options
 from lidp.cli.training_options import NAME, training_target_of
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.interrupts import Interrupts
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.pair_target import PairTarget
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.target import Target
-from lidp.user_code import must_propagate, user_code
 
 _DIMENSION = 1000
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
+from lidp._runtime.terminal_text import printable
 from lidp.cli import command_options
 from lidp.cli.targets import BUILT_IN
 from lidp.errors import StoreError
 from lidp.store import Store
-from lidp.store_marks import is_own
-from lidp.terminal_text import printable
+from lidp.store.marks import is_own
 
 
 def approved_origin(path: Path, *, trust: bool) -> str | None:

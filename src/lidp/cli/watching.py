@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol, TypeAlias
 
-from lidp.terminal_text import printable
+from lidp._runtime.terminal_text import printable
 
 _PLAIN_SECONDS = 5.0
 

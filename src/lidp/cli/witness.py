@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from lidp.digits import at_least, exact
+from lidp._runtime.terminal_text import printable
 from lidp.errors import InvalidArgument
 from lidp.result import recheck
-from lidp.terminal_text import printable
+from lidp.rounding import at_least, exact
 
 HELP = """Compute the bound of a witness file again, from the scores or predictions in it alone.
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.npz_files import load_arrays
 from lidp.data.dataset import Dataset
 from lidp.data.places import is_web_page
 from lidp.errors import InvalidData
-from lidp.npz_files import load_arrays
 
 MOST_CLASSES = 10_000
 """More classes than this are taken for labels that are something else: numbers of customers, say."""

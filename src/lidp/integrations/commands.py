@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.interrupts import held_signals
+from lidp._runtime.workers import die_with_the_parent
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.private_folders import ROOM, create_private, private_folder
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
-from lidp.interrupts import held_signals
 from lidp.target import Target
-from lidp.workers import die_with_the_parent
 
 Floats = NDArray[np.float64]
 

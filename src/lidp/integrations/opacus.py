@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.audits import audit
+from lidp._runtime.global_generators import kept_global_generators
 from lidp.claim import Claim
 from lidp.designs import Design
+from lidp.engine.audit import audit
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import kept_global_generators
 from lidp.integrations.opacus_settings import Check, ConfigurationWarning, MeasuredNoise, Settings
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, are_columns, joined, pick

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from lidp._runtime.interrupts import held_signals
 from lidp.errors import AuditFailed
-from lidp.interrupts import held_signals
 
 ROOM = "make room there, or set TMPDIR to a folder that has some"
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")

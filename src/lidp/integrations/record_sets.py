@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.copies import copy_for_run
+from lidp._runtime.copies import copy_for_run
+from lidp._runtime.global_generators import kept_global_generators, seed_global_generators
 from lidp.errors import InvalidArgument
-from lidp.global_generators import kept_global_generators, seed_global_generators
 
 Ints = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def copied(records: Any) -> Any:
     the records are kept. A run that saw what an earlier run left behind would depend on that run's coins.
 
     Raises:
-        AuditFailed: if the records cannot be copied, or hold a random number generator: see :mod:`lidp.copies`.
+        AuditFailed: if the records cannot be copied, or hold a random number generator: see :mod:`lidp._runtime.copies`.
     """
     return tuple(map(_copy_of, records)) if are_columns(records) else _copy_of(records)
 

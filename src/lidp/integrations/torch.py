@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.global_generators import seed_global_generators, seed_torch
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import seed_global_generators, seed_torch
 from lidp.integrations.planting import GradientSeeds, Planting, Trained, directions
 from lidp.integrations.record_sets import PooledRecords, copied
 from lidp.integrations.trainers import SAME_RUNS, Loss, RecordLoss, pool_target

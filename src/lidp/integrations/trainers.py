@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.user_code import must_propagate, user_code
 from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import seed_global_generators
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
-from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Any, Any], float]

@@ -105,7 +105,7 @@ class GaussianDraws:
 
     def fill(self, trials: range, seed: int) -> None:
         """Draw these trials, each from streams of its own."""
-        from lidp.mechanisms import _kernels
+        from lidp._compiled import gaussian_trials
 
         def states(purpose: Purpose, arm: int = 0) -> NDArray[np.uint64]:
             return trial_words(seed, trials, arm=arm, purpose=purpose)
@@ -115,13 +115,13 @@ class GaussianDraws:
         own = (self.dimension, self.signal[here], self.noise[here])
         if isinstance(self.design, CoinFlip):
             paired = self.design.neighbours is Neighbours.REPLACE_ONE
-            _kernels.coin_flips(states(Purpose.COINS), canaries, noise, paired, *own, self.coins[here])
+            gaussian_trials.coin_flips(states(Purpose.COINS), canaries, noise, paired, *own, self.coins[here])
         else:
             # The noise of the other arm; in replace-one, of the same output outside the canaries' span.
             other, fresh = states(Purpose.NOISE, 0), states(Purpose.HELD_OUT)
             one_output = isinstance(self.design, ReplaceOne)
             held_out = (self.held_out.lengths[here], self.held_out.cosine[here])
-            _kernels.two_arms(canaries, noise, other, fresh, one_output, *own, *held_out)
+            gaussian_trials.two_arms(canaries, noise, other, fresh, one_output, *own, *held_out)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from lidp.claim import Claim
-from lidp.digits import at_least, exact
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import PairResult, audit_pair
 from lidp.result import Verdict
+from lidp.rounding import at_least, exact
 
 _FIRST_CALL = 0.9
 """Of a test's share of the failure probability; most tests assert once."""

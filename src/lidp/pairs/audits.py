@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.interrupts import Interrupted, Interrupts
+from lidp._runtime.versions import versions
 from lidp.claim import Claim
 from lidp.designs import CoinFlip
-from lidp.digits import at_least, exact, fixed
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import kept_global_generators
-from lidp.interrupts import Interrupted, Interrupts
 from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.classifier import Classifier, OnlineClassifier
 from lidp.pairs.running import FIRST_BLOCK, Block, PairRunner, block_sizes, never_varies
 from lidp.result import AuditInterrupted, AuditResult, Verdict
+from lidp.rounding import at_least, exact, fixed
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.streams import check_seed
-from lidp.versions import versions
 
 
 @dataclass(frozen=True)

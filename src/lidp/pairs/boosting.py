@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.workers import use_one_core
 from lidp.pairs.classifier import OnlineClassifier, Views
 from lidp.pairs.features import Columns
-from lidp.workers import use_one_core
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

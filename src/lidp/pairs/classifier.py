@@ -182,12 +182,12 @@ class Views(OnlineClassifier):
         self._next_look = 4 * max(self._runs, 64)
 
     def _count(self, outputs: Columns, coins: Bools) -> Floats:
-        from lidp.pairs import _kernels
+        from lidp._compiled import online_classifier
 
         places = np.column_stack([view.places(outputs) for view in self._views]).astype(np.int64)
         logits = np.empty(len(outputs))
         self._coins += np.bincount(coins.astype(np.int64), minlength=2)
-        _kernels.predict_online(places, coins, self._counts, self._trust, logits)
+        online_classifier.predict_online(places, coins, self._counts, self._trust, logits)
         return logits
 
     def explain(self, runs: int | None = None) -> str:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.user_code import must_propagate, user_code
 from lidp.errors import AuditFailed
-from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.user_code import must_propagate, user_code
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.global_generators import seed_global_generators
 from lidp.pair_target import PairTarget
 from lidp.pairs.features import Columns, columns_of, short
 from lidp.streams import Purpose, stream
-from lidp.user_code import must_propagate, user_code
 
 Bools = NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lidp.digits import at_most, exact
+from lidp._runtime.terminal_text import printable
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.report import drawings
@@ -17,8 +17,8 @@ from lidp.report.figure_data import BoundPath
 from lidp.report.page import gauge_of, render, write_page
 from lidp.report.wording import bound_words, guarantee, headline, unit, verdict
 from lidp.result import AuditResult, Verdict
+from lidp.rounding import at_most, exact
 from lidp.stats.registry import to_plain
-from lidp.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table

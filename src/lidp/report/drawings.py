@@ -9,12 +9,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from lidp.claim import Claim
-from lidp.digits import at_least, exact
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve, allowed_region
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
 from lidp.report.wording import counted, number
+from lidp.rounding import at_least, exact
 
 Floats = NDArray[np.float64]
 

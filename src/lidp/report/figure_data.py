@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.digits import at_least, exact
 from lidp.epsilon_bound import Guarantee
 from lidp.result import AuditResult, Verdict
+from lidp.rounding import at_least, exact
 from lidp.scores import Scores
 
 Floats = NDArray[np.float64]

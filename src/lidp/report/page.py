@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from lidp.digits import at_least, exact
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.pairs.audits import PairResult
@@ -21,6 +20,7 @@ from lidp.report.tables import facts_of, numbers_behind, settings_of, versions_o
 from lidp.report.texts import finalize
 from lidp.report.trial_facts import TrialFacts
 from lidp.result import AuditResult, Verdict
+from lidp.rounding import at_least, exact
 
 if TYPE_CHECKING:
     from jinja2 import Environment

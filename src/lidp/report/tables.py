@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lidp.digits import at_least, exact
 from lidp.epsilon_bound import Guarantee
 from lidp.report.wording import design, number, shown, unit
 from lidp.result import AuditResult
+from lidp.rounding import at_least, exact
 
 _MOST_FACTS = 60
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from lidp.designs import CoinFlip, LeaveOneOut
-from lidp.digits import at_least, exact
 from lidp.epsilon_bound import Guarantee
 from lidp.pairs.audits import PairResult
 from lidp.result import AuditResult, Verdict
+from lidp.rounding import at_least, exact
 
 
 def number(value: float) -> str:
-    """A number to read, to the nearest of four digits; bounds and claims are told by :mod:`lidp.digits`."""
+    """A number to read, to the nearest of four digits; bounds and claims are told by :mod:`lidp.rounding`."""
     return f"{value:.4g}"
 
 

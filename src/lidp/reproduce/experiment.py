@@ -129,7 +129,7 @@ class Experiment(ABC):
 class Simulation(Source, Experiment):
     """An experiment on simulated mechanisms that is its own source."""
 
-    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "stats/*.py")
+    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from lidp import checks
+from lidp._runtime.interrupts import Interrupts
+from lidp._runtime.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.interrupts import Interrupts
 from lidp.reproduce.catalogue import EXPERIMENTS, SOURCES
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
 from lidp.reproduce.kept_cells import KeptCells, source_digest
-from lidp.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
 
 _CELLS = "cells.jsonl"
 _PACKAGES = ("lidp", "numpy", "scipy", "numba")

@@ -99,7 +99,7 @@ class TrainedModels(Source, Experiment):
     """An experiment on trained models that is its own source."""
 
     code = (
-        "streams.py", "designs.py", "trials/trial.py", "mechanisms/_random.py", "canaries/*.py", "data/*.py", "training/*.py",
+        "streams.py", "designs.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py", "training/*.py",
         "reproduce/training_runs.py",
     )  # fmt: skip
     scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)

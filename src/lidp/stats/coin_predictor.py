@@ -77,6 +77,6 @@ class CoinPredictor:
 
 def kernels() -> Any:
     """The compiled loops, imported on first use: numba takes longer to import than everything else together."""
-    from lidp.stats import _kernels
+    from lidp._compiled import coin_wager
 
-    return _kernels
+    return coin_wager

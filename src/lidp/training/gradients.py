@@ -27,7 +27,7 @@ class RandomGradients:
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float32]:
         """An array (size, dimension), a row per canary."""
-        from lidp.training._noise import LANES, fill_noise
+        from lidp._compiled.noise import LANES, fill_noise
 
         gradients = np.empty((size, self.dimension), np.float32)
         state = rng.integers(1, 2**32, (4, LANES), dtype=np.uint32)

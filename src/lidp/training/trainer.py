@@ -92,7 +92,7 @@ class DPSGD:
 
     def train(self, records: TrainingSet, rng: np.random.Generator) -> Singles:
         """The parameters of a trained model."""
-        from lidp.training import _kernels
+        from lidp._compiled import dp_sgd
 
         if not isinstance(records, TrainingSet):
             raise InvalidArgument(f"DPSGD trains on a TrainingSet, got {type(records).__name__}")
@@ -113,9 +113,9 @@ class DPSGD:
         start, sampling, noise = rng.spawn(3)
         theta = self.network.initial(start if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling.integers(0, 2**64, 4, dtype=np.uint64)
-        lanes = noise.integers(0, 2**32, (4, _kernels.LANES), dtype=np.uint32)
+        lanes = noise.integers(0, 2**32, (4, dp_sgd.LANES), dtype=np.uint32)
         clip = np.float32(self.clip_norm)
-        _kernels.train(
+        dp_sgd.train(
             records.x, np.float32(records.unit), records.y, *examples,
             records.gradients(self.network.size), *coordinates, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,

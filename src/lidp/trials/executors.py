@@ -17,13 +17,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, ClassVar, Protocol
 
 from lidp import checks
-from lidp.errors import AuditFailed, InvalidArgument, LidpError
-from lidp.interrupts import held_signals
-from lidp.target import plain_preparation
-from lidp.trials.probe import refuse_replays
-from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
-from lidp.user_code import user_code
-from lidp.workers import (
+from lidp._runtime.interrupts import held_signals
+from lidp._runtime.user_code import user_code
+from lidp._runtime.workers import (
     Dismissed,
     die_with_the_parent,
     dismiss,
@@ -31,6 +27,10 @@ from lidp.workers import (
     leave_interrupts_to_the_parent,
     use_one_core,
 )
+from lidp.errors import AuditFailed, InvalidArgument, LidpError
+from lidp.target import plain_preparation
+from lidp.trials.probe import refuse_replays
+from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
 
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.workers import use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.target import Output
 from lidp.trials.trial import TrialSetup, run_trial
-from lidp.workers import use_one_core
 
 Floats = NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from lidp._runtime.user_code import user_code
+from lidp._runtime.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.trial import TrialRecord, TrialSetup, run_trials
-from lidp.user_code import user_code
-from lidp.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
 
 _RUN_MANY = 64
 

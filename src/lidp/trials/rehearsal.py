@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from lidp._runtime.user_code import auditors_own
 from lidp.errors import AuditFailed
 from lidp.target import with_canaries
 from lidp.trials.trial import TrialSetup
-from lidp.user_code import auditors_own
 
 
 def try_canaries(setup: TrialSetup) -> None:

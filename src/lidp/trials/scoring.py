@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.user_code import must_propagate, user_code
 from lidp.errors import InvalidArgument
-from lidp.user_code import must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

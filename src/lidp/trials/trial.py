@@ -3,8 +3,8 @@
 A trial is a function of (target, design, seed, index) and nothing else. An arm that fails, by raising or by scores that are
 not finite, is an output like any other: it is recorded with its reason, never run again with other randomness, and nobody
 bets on it. Only :class:`~lidp.errors.AuditFailed`, the auditor's own trouble, and interrupts end the audit: see
-:mod:`lidp.user_code`. The two arms of leave-one-out are run in random order, and those of replace-one are scored so: what a
-mechanism or a score keeps from one call to the next must not tell the arms apart.
+:mod:`lidp._runtime.user_code`. The two arms of leave-one-out are run in random order, and those of replace-one are scored in
+random order: what a mechanism or a score keeps from one call to the next must not tell the arms apart.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.user_code import auditors_own, must_propagate, user_code
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidScores
-from lidp.global_generators import seed_global_generators
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import AllButOne, FirstOthers, Scene, as_trial_score
-from lidp.user_code import auditors_own, must_propagate, user_code
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

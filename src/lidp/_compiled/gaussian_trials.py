@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from lidp.mechanisms._random import chi_square, fill_normal, next_word, normal
+from lidp._compiled.compiler import compiled
+from lidp._compiled.random_numbers import chi_square, fill_normal, next_word, normal
 
 
-@njit(cache=True)
+@compiled()
 def room(count, dimension):  # pragma: no cover  # compiled
     """Where the vectors of a trial go: packed coordinates, last coordinates, the noise in their span."""
     rank = min(count, dimension)
@@ -20,7 +20,7 @@ def room(count, dimension):  # pragma: no cover  # compiled
     return np.empty(packed, np.float32), np.empty(rank, np.float32), np.empty(rank, np.float32)
 
 
-@njit(cache=True)
+@compiled()
 def draw_vectors(canaries, noises, dimension, coordinates, last, noise):  # pragma: no cover  # compiled
     """Independent uniform unit vectors of R^dimension, up to their lengths, in a space that holds them all; and noise there.
 
@@ -33,7 +33,7 @@ def draw_vectors(canaries, noises, dimension, coordinates, last, noise):  # prag
     fill_normal(noises, noise)
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def meet(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover  # compiled
     """Inner products of the vectors, scaled to length 1, with their weighted sum and with the noise.
 
@@ -90,7 +90,7 @@ def meet(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover 
     return length, math.sqrt(before), along, within
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins):  # pragma: no cover  # compiled
     """Trials of the coin-flip design, one for each row of states; if paired, a coin says which of two vectors is in."""
     trials, count = signal.shape
@@ -110,7 +110,7 @@ def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins)
         meet(coordinates, last, noise, weights, signal[t], noisy[t])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def two_arms(
     canaries, noises, others, fresh, one_output, dimension, signal, noisy, lengths, cosine
 ):  # pragma: no cover  # compiled

@@ -2,7 +2,7 @@
 
 Arrays are raw little-endian float64, everything else is JSON. Trials are written in transactions: the file of a killed audit
 holds whole trials only. Each row has a checksum that covers the random id of its audit: a damaged row, or one that came from
-another audit, is found when it is read. One process writes (see :mod:`lidp.writer_lock`); any number of others read.
+another audit, is found when it is read. One process writes (see :mod:`lidp.store.writer_lock`); any number of others read.
 
 While a store is open, this process touches its file through SQLite alone.
 """
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import StoreError
-from lidp.store_files import (
+from lidp.store.files import (
     connect,
     connect_to_read,
     draft_of,
@@ -35,8 +35,8 @@ from lidp.store_files import (
     refuse_side_files,
     settle,
 )
+from lidp.store.writer_lock import WriterLock
 from lidp.trials.trial import TrialRecord
-from lidp.writer_lock import WriterLock
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x6C696470  # "lidp"
@@ -90,7 +90,7 @@ class Store:
     ) -> Store:
         """Create a store, readable by its owner only, for an audit of this configuration. The file must not exist.
 
-        ``mark(audit_id)`` says who made it; see :mod:`lidp.store_marks`.
+        ``mark(audit_id)`` says who made it; see :mod:`lidp.store.marks`.
         """
         path = Path(path).resolve()  # a mechanism may change the current folder
         # Made under another name and then linked to its own, so that a kill leaves a whole store or none.

@@ -1,25 +1,20 @@
-"""Loops that are sequential by nature, compiled by numba. What they compute is said where they are called."""
+"""Compiled loops of the coin wager: shuffle trials, predict each coin, bet on it."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numba import njit
+
+from lidp._compiled.compiler import compiled
 
 _MODELS = 4  # two regressions, two histograms
 _LEAST_TRUST = 1e-9  # a model that was wrong for long may still come back
 
 
-def _compiled(function):
-    """Compile on first use, and keep the machine code where that is possible (not in a read-only installation)."""
-    try:
-        return njit(cache=True)(function)
-    except RuntimeError:
-        return njit(function)
-
-
-@_compiled
+@compiled()
 def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
     """Fill the last two arrays with the trials of the first two, each in the order that its random word gives.
 
@@ -37,7 +32,7 @@ def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
             shuffled_scores[t, j], shuffled_coins[t, j] = scores[t, k], coins[t, k]
 
 
-@_compiled
+@compiled()
 def predict(features, bins, coins, weights, covariances, counts, blind, pooled, trust, logits):
     """Fill ``logits`` coin by coin; all but ``features``, ``bins`` and ``coins`` learn each coin in turn.
 
@@ -94,7 +89,7 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
         logits[i] = math.log(chance / (1 - chance))
 
 
-@_compiled
+@compiled()
 def wager(
     logits,
     coins,

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from lidp._compiled.compiler import compiled
 
 _LAYERS = 128
 _EDGE = 3.442619855899  # where the tail begins
@@ -41,7 +42,7 @@ _TO_UNIT = 2.0**-53
 _MIDDLE = np.float32(0.5)  # of a step: the sizes are symmetric about their steps, and none is 0
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def next_word(state):  # pragma: no cover  # compiled
     """64 random bits."""
     a, b, c, d = state[0], state[1], state[2], state[3]
@@ -58,13 +59,13 @@ def next_word(state):  # pragma: no cover  # compiled
     return word
 
 
-@njit(cache=True)
+@compiled()
 def uniform(state):  # pragma: no cover  # compiled
     """A number in (0, 1]."""
     return (np.float64(next_word(state) >> np.uint64(11)) + 1.0) * _TO_UNIT
 
 
-@njit(cache=True)
+@compiled()
 def _outside(state, layer, x):  # pragma: no cover  # compiled
     """A place that is not surely inside its layer: the normal that it gives after all, or -1 to draw again."""
     if layer == 0:
@@ -76,7 +77,7 @@ def _outside(state, layer, x):  # pragma: no cover  # compiled
     return x if height < math.exp(-0.5 * x * x) else np.float32(-1.0)
 
 
-@njit(cache=True)
+@compiled()
 def fill_normal(state, out):  # pragma: no cover  # compiled
     """Standard normals, two from each word."""
     size = out.shape[0]
@@ -110,7 +111,7 @@ def fill_normal(state, out):  # pragma: no cover  # compiled
     state[0], state[1], state[2], state[3] = a, b, c, d
 
 
-@njit(cache=True)
+@compiled()
 def normal(state):  # pragma: no cover  # compiled
     """One standard normal."""
     while True:
@@ -125,7 +126,7 @@ def normal(state):  # pragma: no cover  # compiled
         return np.float64(-x if bits & np.uint32(128) else x)
 
 
-@njit(cache=True)
+@compiled()
 def chi_square(state, degrees):  # pragma: no cover  # compiled
     """A chi-square of so many degrees of freedom, 0 for none."""
     if degrees == 0:

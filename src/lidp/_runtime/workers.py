@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
-from lidp.interrupts import ENDING, held_signals, own_handler
+from lidp._runtime.interrupts import ENDING, held_signals, own_handler
 
 _GRACE_SECONDS = 5.0
 # Looked up here: the loader's locks may be held, by a thread that is no more, in a process that was just forked.

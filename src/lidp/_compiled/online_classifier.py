@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from lidp._compiled.compiler import compiled
 
 _SHARE = 1e-4  # of the trust, spread anew at every run: the best view of few runs is not the best of many
 _PRIOR = 2.0  # coins of either kind that every bin is taken to have seen: bins are many, and most of them tell nothing
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def predict_online(places, coins, counts, trust, logits):  # pragma: no cover  # compiled
     """Log-odds that each coin is 1, each made before that coin is learned from.
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from lidp.mechanisms._random import next_word, uniform
-from lidp.training._noise import LANES, fill_noise
+from lidp._compiled.compiler import compiled
+from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.random_numbers import next_word, uniform
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
@@ -33,13 +33,13 @@ _CHUNK = (
 )
 
 
-@njit(cache=True)
+@compiled()
 def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
     """A matrix in a flat vector."""
     return flat[start : start + rows * columns].reshape(rows, columns)
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _wide_square(row):  # pragma: no cover  # compiled
     """Return the square of a row's norm in double precision, where squares of single-precision numbers do not overflow."""
     total = 0.0
@@ -49,7 +49,7 @@ def _wide_square(row):  # pragma: no cover  # compiled
     return total
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _square(row):  # pragma: no cover  # compiled
     """Return the square of a row's norm: summed in single precision, which is faster, where that neither over- nor underflows."""
     total = _ZERO
@@ -58,7 +58,7 @@ def _square(row):  # pragma: no cover  # compiled
     return np.float64(total) if _TINY < total < _HUGE else _wide_square(row)
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _inner_products(below, weights, out):  # pragma: no cover  # compiled
     """``below @ weights.T``, two rows and five outputs at a time: what registers hold, so that each number loaded serves often."""
     rows, inputs = below.shape
@@ -96,13 +96,13 @@ def _inner_products(below, weights, out):  # pragma: no cover  # compiled
             a[j], b[j] = a0, b0
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _add_multiple(total, factor, row):  # pragma: no cover  # compiled
     for k in range(total.shape[0]):
         total[k] += factor * row[k]
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _outer_products(signal, below, out):  # pragma: no cover  # compiled
     """``signal.T @ below``, four rows and two outputs at a time."""
     rows, inputs = below.shape
@@ -129,7 +129,7 @@ def _outer_products(signal, below, out):  # pragma: no cover  # compiled
             _add_multiple(out[j], signal[i, j], below[i])
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
     """The sum over a batch of per-example gradients of the cross-entropy, each scaled to norm at most ``clip``.
 
@@ -234,7 +234,7 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
                 _add_clipped_gradient(theta, widths, _layer(activations, 0, b, widths[0])[i], labels[i], clip, gradient)
 
 
-@njit(cache=True)
+@compiled()
 def _blank_example(i, b, widths, activations, signals):  # pragma: no cover  # compiled
     """Set the activations above the features, and the signals, of example ``i`` to 0: they may be infinite or no numbers."""
     here, there = b * widths[0], 0
@@ -245,7 +245,7 @@ def _blank_example(i, b, widths, activations, signals):  # pragma: no cover  # c
         there += b * widths[layer]
 
 
-@njit(cache=True)
+@compiled()
 def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pragma: no cover  # compiled
     """Add one example's clipped gradient to ``gradient``, computed in double precision and without fast-math.
 
@@ -307,7 +307,7 @@ def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pr
         weight += (inputs + 1) * outputs
 
 
-@njit(cache=True)
+@compiled()
 def _touch(x, batch):  # pragma: no cover  # compiled
     """Look at every cache line of the rows of a batch: memory answers many requests in the time that it takes for one.
 
@@ -323,7 +323,7 @@ def _touch(x, batch):  # pragma: no cover  # compiled
     return total
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _scaled_copy(target, source, unit):  # pragma: no cover  # compiled
     """Copy a row times ``unit``; returns the square of its norm."""
     square = _ZERO
@@ -334,7 +334,7 @@ def _scaled_copy(target, source, unit):  # pragma: no cover  # compiled
     return np.float64(square) if _TINY < square < _HUGE else _wide_square(target)
 
 
-@njit(cache=True)
+@compiled()
 def poisson_batch(state, rate, size, batch):  # pragma: no cover  # compiled
     """Each of ``size`` places with probability ``rate``, by geometric skips. Returns how many, and fills ``batch`` with which.
 
@@ -356,7 +356,7 @@ def poisson_batch(state, rate, size, batch):  # pragma: no cover  # compiled
         count += 1
 
 
-@njit(cache=True)
+@compiled()
 def shuffle(state, order):  # pragma: no cover  # compiled
     """A random order, by exchanges."""
     for i in range(order.shape[0] - 1, 0, -1):
@@ -364,7 +364,7 @@ def shuffle(state, order):  # pragma: no cover  # compiled
         order[i], order[j] = order[j], order[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(nogil=True, fastmath=_FAST)
 def train(
     x, unit, y, extra_x, extra_y, gradients, places, numbers, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,

@@ -10,7 +10,8 @@ that are exact to single precision. The largest normal that can come out is 6.7.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from lidp._compiled.compiler import compiled
 
 LANES = 16
 _BLOCK = 512  # pairs made at a time; their buffers stay in the first-level cache
@@ -19,7 +20,7 @@ _STEP = np.float32(0.78539816339 / 2**23)  # an eighth of a circle in 2^23 steps
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _next_words(a, b, c, d, out):  # pragma: no cover  # compiled
     """One word from each lane."""
     for i in range(LANES):
@@ -34,7 +35,7 @@ def _next_words(a, b, c, d, out):  # pragma: no cover  # compiled
         d[i] = (d[i] << np.uint32(11)) | (d[i] >> np.uint32(21))
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _cosine(t):  # pragma: no cover  # compiled
     """Cosine of t for |t| up to an eighth of a circle."""
     q = t * t
@@ -42,7 +43,7 @@ def _cosine(t):  # pragma: no cover  # compiled
     return _ONE - _HALF * q + q * q * tail
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _sine(t):  # pragma: no cover  # compiled
     """Sine of t for |t| up to an eighth of a circle."""
     q = t * t
@@ -50,7 +51,7 @@ def _sine(t):  # pragma: no cover  # compiled
     return t + t * q * tail
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _log_of_mantissa(x):  # pragma: no cover  # compiled
     """log(1 + x) for 1 + x between √½ and √2."""
     y = np.float32(7.0376836e-2)
@@ -65,7 +66,7 @@ def _log_of_mantissa(x):  # pragma: no cover  # compiled
     return x + (y * x - _HALF) * x * x
 
 
-@njit(cache=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _pair(radius, word):  # pragma: no cover  # compiled
     """Two normals from a radius and a random angle."""
     angle = np.float32(np.int32(word) >> np.int32(8)) * _STEP
@@ -75,7 +76,7 @@ def _pair(radius, word):  # pragma: no cover  # compiled
     return (one if word & np.uint32(2) else -one), (other if word & np.uint32(4) else -other)
 
 
-@njit(cache=True, fastmath=True, nogil=True)
+@compiled(fastmath=True, nogil=True)
 def fill_noise(state, out, scale):  # pragma: no cover  # compiled
     """Normals of standard deviation ``scale``. ``state`` is (4, LANES) words of 32 bits, changed in place."""
     first, second = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lidp._runtime.interrupts import ENDING, Interrupted, is_own_handler
+from lidp._runtime.workers import Dismissed
 from lidp.errors import AuditFailed
-from lidp.interrupts import ENDING, Interrupted, is_own_handler
-from lidp.workers import Dismissed
 
 
 class user_code:  # noqa: N801  # reads as what it surrounds: with user_code(): ...

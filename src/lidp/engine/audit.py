@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.audit_plan import AuditPlan, could_refute
+from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.interrupts import Interrupted, Interrupts
+from lidp._runtime.user_code import must_propagate, user_code
+from lidp._runtime.versions import versions
+from lidp._runtime.workers import use_one_core
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
-from lidp.digits import exact, fixed
+from lidp.engine.plan import AuditPlan, could_refute
 from lidp.errors import AuditFailed, InvalidArgument, LidpError, StoreError
-from lidp.global_generators import kept_global_generators
-from lidp.interrupts import Interrupted, Interrupts
-from lidp.recording import WRITE_SECONDS, Recorder
 from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
+from lidp.rounding import exact, fixed
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
-from lidp.store_marks import own_mark
+from lidp.store.marks import own_mark
+from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Target, fingerprint, plain_preparation
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.probe import refuse_shared_randomness
 from lidp.trials.rehearsal import try_canaries
 from lidp.trials.trial import TrialRecord, TrialSetup
-from lidp.user_code import must_propagate, user_code
-from lidp.versions import versions
-from lidp.workers import use_one_core
 
 
 @dataclass(frozen=True)

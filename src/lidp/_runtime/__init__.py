@@ -1,0 +1,1 @@
+"""Process hygiene: signals, worker processes, global generators, calls of user code, untrusted files and texts."""

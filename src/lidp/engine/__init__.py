@@ -1,0 +1,1 @@
+"""The audit engine: the plan, and the loop from trials to a result."""
