@@ -15,7 +15,7 @@ from lidp.engine.plan import AuditPlan
 from lidp.report.page import render_report, write_page
 from lidp.store import Store
 from lidp.streams import draw_coins
-from lidp.trials.trial import TrialRecord
+from lidp.designs.trial_record import TrialRecord
 
 TRIALS, CANARIES, BLOCK = 65_536, 64, 4096
 

@@ -2,8 +2,8 @@
 
 import sqlite3
 
+from lidp.designs.trial_record import TrialRecord
 from lidp.streams import draw_coins
-from lidp.trials.trial import TrialRecord
 
 
 def trial(index, seed=3, canaries=6):

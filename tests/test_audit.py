@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lidp
-from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, PairProgress, Progress, ReplaceOne, Target, Verdict
+from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, Progress, ReplaceOne, Target, Verdict
 from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.score_files import read_scores, write_scores
@@ -117,7 +117,7 @@ def test_a_claim_is_not_shown_as_large_as_the_bound_that_refutes_it():
     assert "ε ≥ 1.03004, more than the 1.03 claimed" in str(with_bound(1.03004, 1.03))
     assert "ε ≥ 1.029," in str(with_bound(1.02996, 1.0))
     assert "ε ≥ 1.02 (claim 1.02996)" in str(Progress(3, 9, 1.0299, 1.02996, 1.0, 0))
-    assert "ε ≥ 1.02 (claim 1.02996)" in str(PairProgress(3, 9, 1.0299, 1.02996, 1.0))
+    assert "3/9 runs" in str(Progress(3, 9, 1.0299, 1.02996, 1.0, 0, "runs"))
 
 
 def test_a_credible_bound_has_no_failure_probability():
@@ -219,7 +219,7 @@ def test_the_witness_is_enough():
 
 def test_the_plot():
     pytest.importorskip("matplotlib")
-    figure = run(trials=60).plot()
+    figure = lidp.Plots(run(trials=60))()
     (axes,) = figure.axes
     assert axes.get_xlabel() == "trials"
     assert max(axes.lines[0].get_ydata()) == run(trials=60).bound.epsilon

@@ -17,7 +17,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
 from lidp._runtime.interrupts import Interrupts, held_signals
-from lidp.engine.audit import AuditInterrupted
+from lidp.result import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
 from lidp.store import Store
 from lidp.trials.executors import Processes, Serial, _Pool
@@ -163,7 +163,7 @@ def test_a_method_that_is_not_anytime_valid_says_nothing_half_way(tmp_path):
         run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
     assert caught.value.result is not None
     assert caught.value.result.verdict is Verdict.UNDECIDED
-    assert "says nothing before all 400 trials" in str(caught.value.result)
+    assert "gives no verdict until all 400 trials" in str(caught.value.result)
 
 
 def test_a_store_knows_what_was_audited(tmp_path):

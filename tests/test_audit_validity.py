@@ -25,11 +25,12 @@ from lidp import (
     Verdict,
 )
 from lidp.canaries.sphere import UniformSphere
+from lidp.designs.trial_record import TrialRecord
 from lidp.engine.audit import scores_of
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.trials.scoring import Scene
-from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, lay_out, run_trials
+from lidp.trials.trial import TrialSetup, failed_record, lay_out, run_trials
 from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
 from tests.simulations import assert_breaks, assert_covers
 

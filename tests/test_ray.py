@@ -26,7 +26,7 @@ pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
 import lidp
 from lidp import Claim, CoinFlip, Output, Target
 from lidp.cli.app import run as run_command
-from lidp.engine.audit import AuditInterrupted
+from lidp.result import AuditInterrupted
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.store import Store
 from lidp.trials import ray_executor

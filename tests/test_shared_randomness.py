@@ -258,7 +258,7 @@ def test_every_result_names_the_assumption(tmp_path):
     for result in (canaries, pair):
         assert INDEPENDENT_RUNS in str(result)
         assert INDEPENDENT_RUNS in result.to_dict()["assumptions"]
-        page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
+        page = lidp.write_report(result, tmp_path / "page.html").read_text(encoding="utf-8")
         assert "randomness comes from rng, or is independent from run to run" in page
 
 

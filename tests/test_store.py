@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lidp import AuditFailed, StoreError, Target
+from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store, is_store
-from lidp.trials.trial import TrialRecord
 from tests.engine import Numbers, closeness, finished, leaky, run
 from tests.stores import trial
 from tests.waiting import PATIENCE, wait_until
@@ -222,7 +222,7 @@ def test_progress_counts_each_trial_once(monkeypatch):
             for index in indices:
                 yield [TrialRecord(index, trial(index).arrays, Failures({"scores": "x"} if index == 7 else {}))]
 
-    monkeypatch.setattr("lidp.engine.audit.WRITE_SECONDS", -1.0)
+    monkeypatch.setattr("lidp.engine.loop.WRITE_SECONDS", -1.0)
     told = []
     run(executor=Fast(), trials=300, watch=told.append)
     assert told[-1].failed == 1

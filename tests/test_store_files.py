@@ -14,8 +14,8 @@ import pytest
 import lidp
 from lidp import StoreError
 from lidp.cli.app import run as lidp_command
+from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store, is_store
-from lidp.trials.trial import TrialRecord
 from tests.engine import finished, run
 from tests.stores import edit, trial
 from tests.waiting import PATIENCE

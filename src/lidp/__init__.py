@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim, Direction, Neighbours
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import AuditFailed, InvalidArgument, InvalidScores, LidpError, MethodNotApplicable, StoreError
 from lidp.scores import Scores
@@ -33,10 +33,13 @@ from lidp.stats.wilson import Wilson
 if TYPE_CHECKING:
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
-    from lidp.engine.audit import Progress, audit, result_of
+    from lidp.engine.audit import audit, result_of
+    from lidp.engine.audit_pair import audit_pair
+    from lidp.engine.progress import Progress
     from lidp.pair_target import PairTarget
-    from lidp.pairs.audits import PairProgress, PairResult, audit_pair
     from lidp.planner import BudgetPlan, plan
+    from lidp.report.page import write_report
+    from lidp.report.plots import Plots
     from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
     from lidp.target import Output, Prepared, Target
     from lidp.trials.scoring import Decorrelated, SelfNormalised
@@ -51,20 +54,20 @@ _LAZY = {
     "CanaryDistribution": "lidp.canaries",
     "Decorrelated": "lidp.trials.scoring",
     "Output": "lidp.target",
-    "PairProgress": "lidp.pairs.audits",
-    "PairResult": "lidp.pairs.audits",
     "PairTarget": "lidp.pair_target",
+    "Plots": "lidp.report.plots",
     "Prepared": "lidp.target",
-    "Progress": "lidp.engine.audit",
+    "Progress": "lidp.engine.progress",
     "SelfNormalised": "lidp.trials.scoring",
     "Target": "lidp.target",
     "UniformSphere": "lidp.canaries.sphere",
     "Verdict": "lidp.result",
     "audit": "lidp.engine.audit",
-    "audit_pair": "lidp.pairs.audits",
+    "audit_pair": "lidp.engine.audit_pair",
     "plan": "lidp.planner",
     "recheck": "lidp.result",
     "result_of": "lidp.engine.audit",
+    "write_report": "lidp.report.page",
 }
 
 
@@ -107,9 +110,9 @@ __all__ = [
     "OneRun",
     "OneRunFDP",
     "Output",
-    "PairProgress",
-    "PairResult",
+    "PairRuns",
     "PairTarget",
+    "Plots",
     "Prepared",
     "Progress",
     "RankGuesses",
@@ -132,4 +135,5 @@ __all__ = [
     "plan",
     "recheck",
     "result_of",
+    "write_report",
 ]

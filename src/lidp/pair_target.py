@@ -36,3 +36,8 @@ class PairTarget:
         if not self.name:
             named = getattr(self.mechanism, "__name__", None) or type(self.mechanism).__name__
             object.__setattr__(self, "name", named)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that decides what is audited."""
+        return self.mechanism, self.d0, self.d1, self.features

@@ -6,23 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim
 from lidp.designs import Design
+from lidp.designs.trial_record import WHOLE_TRIAL
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
 from lidp.rounding import at_least, exact
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound, from_plain, to_plain
-from lidp.trials.trial import WHOLE_TRIAL
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from lidp.report.plots import Plots
 
 
 INDEPENDENT_RUNS = "the mechanism's randomness comes from rng, or is independent from run to run"
@@ -79,6 +76,8 @@ class AuditResult:
     """what the audit was asked to do, as its store keeps it"""
     computed_with: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """the versions that computed the bound from the scores, which may be later ones"""
+    leak: str = ""
+    """for two data sets: where outputs differ most between them, in words"""
 
     @property
     def models(self) -> int:
@@ -132,7 +131,7 @@ class AuditResult:
             "bound": self.bound.to_dict(),
             "assumptions": list(self.assumptions),
             "target": self.target,
-            "design": {"kind": type(self.design).__name__, **_plain(asdict(self.design))},
+            "design": self.design.to_json(),
             "method": to_plain(self.method),
             "seed": self.seed,
             "planned_trials": self.planned_trials,
@@ -140,6 +139,7 @@ class AuditResult:
             "models": self.models,
             "preparation_models": self.preparation_models,
             "facts": dict(self.facts),
+            "leak": self.leak,
             "failed_runs": self.failed_runs,
             "retried_trials": self.retried_trials,
             "unscored_canaries": self.unscored_canaries,
@@ -171,19 +171,6 @@ class AuditResult:
             "refuted": self.verdict is Verdict.REFUTED,
         }
 
-    @property
-    def plot(self) -> Plots:
-        """Figures of the result, for matplotlib (extra ``plot``): ``plot.path()``, ``plot.roc()``, ...; ``plot()`` is the path."""
-        from lidp.report.plots import Plots
-
-        return Plots(self)
-
-    def report(self, path: str | Path) -> Path:
-        """Write the result as one HTML page that needs nothing else; an existing file is replaced. Returns where it is."""
-        from lidp.report.page import write_report
-
-        return write_report(self, path)
-
     def table(self) -> Table:
         """The result as a rich table."""
         from rich.table import Table
@@ -205,31 +192,47 @@ class AuditResult:
             f"{exact(self.claim.epsilon)} claimed ({self.bound.certainty})",
             f"  method     {self.bound.method}",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
-            f"  evidence   {self.bound.trials:,} of {self.planned_trials:,} trials x {self.bound.canaries:,} canaries, "
-            f"{self.models:,} models" + (f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""),
+            f"  evidence   {self._evidence()}",
         ]
+        if self.leak:
+            lines.append(f"  {'leak      ' if self.verdict is Verdict.REFUTED else 'difference'} {self.leak}")
         if self.facts:
-            said = (
+            values = (
                 f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in self.facts.items()
             )
-            lines.append(f"  target     {', '.join(said)}")
-        if self.failed_runs or self.retried_trials:
-            lines.append(
-                f"  trouble    {self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried"
-            )
+            lines.append(f"  target     {', '.join(values)}")
+        lines.extend(f"  trouble    {text}" for text in self._troubles())
         lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
-        if self.unscored_canaries:
-            lines.append(f"  trouble    {self.unscored_canaries:,} canaries could not be scored and got a constant")
-        if self.provisional:
-            lines.append(
-                f"  note       {self.bound.method} says nothing before all {self.planned_trials:,} trials are done"
-            )
-        elif self.verdict is Verdict.UNDECIDED:
-            remedy = "the audit is not finished" if self.unfinished else "lidp plan says how many it takes"
-            lines.append(f"  note       no mechanism could have been refuted with so few trials; {remedy}")
+        lines.extend(f"  note       {text}" for text in self._notes_on_verdict())
         lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
         return "\n".join(lines)
+
+    def _evidence(self) -> str:
+        done = f"{self.bound.trials:,} of {self.planned_trials:,} {self.design.unit}"
+        if not self.design.has_canaries:
+            spent = self.preparation_models
+            return done + (f", {spent:,} more to choose the data sets" if spent else "")
+        prepared = f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""
+        return f"{done} x {self.bound.canaries:,} canaries, {self.models:,} models{prepared}"
+
+    def _troubles(self) -> list[str]:
+        troubles = []
+        if self.failed_runs or self.retried_trials:
+            troubles.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
+        if self.unscored_canaries:
+            troubles.append(f"{self.unscored_canaries:,} canaries could not be scored and got a constant")
+        return troubles
+
+    def _notes_on_verdict(self) -> list[str]:
+        unit = self.design.unit
+        if self.provisional:
+            return [f"{self.bound.method} gives no verdict until all {self.planned_trials:,} {unit} are finished"]
+        if self.verdict is not Verdict.UNDECIDED:
+            return []
+        plan = "lidp plan says how many it takes" if self.design.has_canaries else "raise runs"
+        remedy = "the audit is not finished" if self.unfinished else plan
+        return [f"no mechanism could have been refuted with so few {unit}; {remedy}"]
 
 
 class AuditInterrupted(KeyboardInterrupt):

@@ -123,19 +123,21 @@ class Scores:
     def of_block(
         cls,
         *,
-        scores: ArrayLike,
-        coins: ArrayLike,
         neighbours: Neighbours,
+        inserted: ArrayLike | None = None,
+        held_out: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        coins: ArrayLike | None = None,
         failed: ArrayLike | None = None,
         sequential: bool = False,
     ) -> Scores:
-        """Return the coin-flip scores of one of many blocks of an audit, whose coins this library has drawn itself.
+        """Return the scores of one of many blocks of an audit, whose coins this library has drawn itself.
 
         Unlike the constructor this refuses coins only where fair ones would be in one of 10^12 blocks: the constructor's
         limit, applied to every block, would fail long audits by chance.
         """
         block = object.__new__(cls)
-        block._fill(None, None, scores, coins, neighbours, failed, _LEAST_CHANCE_OF_BLOCK)
+        block._fill(inserted, held_out, scores, coins, neighbours, failed, _LEAST_CHANCE_OF_BLOCK)
         block.sequential = bool(sequential)
         block.stopped_early = False
         return block
@@ -163,7 +165,7 @@ class Scores:
     @property
     def has_coins(self) -> bool:
         """Whether these are coin-flip scores."""
-        return isinstance(self.design, CoinFlip)
+        return self.design.has_coins
 
     def arms(self) -> tuple[Floats, Floats]:
         """The (inserted, held-out) arrays of leave-one-out and replace-one scores."""

@@ -17,6 +17,7 @@ from lidp._runtime.copies import copy_for_run
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
 from lidp.errors import InvalidArgument
+from lidp.pair_target import PairTarget
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic)
 
@@ -98,6 +99,11 @@ class Target:
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.mechanism))
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that decides what is audited."""
+        return self.mechanism, self.canaries, self.score, self.prepare, self.dataset
+
 
 def with_canaries(dataset: Any, canaries: Any) -> Any:
     """The data set with canaries appended, all copied.
@@ -115,10 +121,14 @@ def with_canaries(dataset: Any, canaries: Any) -> Any:
     return copy_for_run([*dataset, *canaries])
 
 
-def fingerprint(target: Target) -> str:
+def fingerprint(target: Target | PairTarget) -> str:
     """A digest of what is audited, so that a store is not gone on with for something else."""
-    parts = [_described(part) for part in (target.mechanism, target.canaries, target.score, target.prepare, target.dataset)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return fingerprint_of(target.parts)
+
+
+def fingerprint_of(parts: Any) -> str:
+    """Return a digest of functions, settings and data."""
+    return hashlib.sha256(json.dumps([_described(part) for part in parts]).encode()).hexdigest()[:16]
 
 
 def _described(thing: Any) -> Any:

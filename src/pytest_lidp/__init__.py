@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def _dp_suite(request: pytest.FixtureRequest) -> Any:
-    from lidp.pairs.assertions import Suite
+    from lidp.integrations.assertions import Suite
 
     config = request.config
     suite = Suite(

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from lidp.pairs.outputs import take_apart
 
 import lidp
 from lidp import AuditFailed, Claim, InvalidArgument, PairTarget, Verdict, audit_pair
-from lidp.pairs.features import columns_of
 from tests.pairs.mechanisms import Laplace, one_by_one, randomized_response
 from tests.simulations import assert_covers
 
@@ -303,8 +303,8 @@ def test_the_search_finds_the_pair_that_leaks():
     pairs = [(k, k + 1) for k in range(15)] + [(7, 12)]
     result = audit_pair(Laplace(1.0), pairs=pairs, claim=ONE, runs=8000)
     assert result.verdict is Verdict.REFUTED
-    assert 0 < result.search_runs <= 1600
-    assert result.planned_trials + result.search_runs == 8000
+    assert 0 < result.preparation_models <= 1600
+    assert result.planned_trials == 8000 - 1600
 
 
 def test_a_search_among_correct_pairs_does_not_refute():
@@ -493,11 +493,11 @@ def test_a_generator_of_pairs_that_fails_says_so_itself():
 
 def test_known_columns_are_kept_whatever_later_outputs_are():
     """Which columns there are must not depend on outputs yet to come, where there are more than can be kept."""
-    known = columns_of([{"early": 1.0, "rare": 2.0}]).names
+    known = take_apart([{"early": 1.0, "rare": 2.0}]).look().names
     crowd = [{f"{k}": 0.0 for k in range(400)} for _ in range(3)]
-    found = columns_of(crowd, known=known)
+    found = take_apart(crowd).look(known)
     assert found.names[:2] == known
-    assert len(found.names) == len(columns_of(crowd).names) < 400
+    assert len(found.names) == len(take_apart(crowd).look().names) < 400
     assert np.isnan(found.select(known)).all()
 
 
@@ -527,7 +527,7 @@ def test_many_that_is_wrong():
         ({"claim": 1.0}, "claim must be a Claim"),
         ({"claim": ONE, "runs": 0}, "runs must be"),
         ({"claim": ONE, "seed": -1}, "seed must be"),
-        ({"claim": ONE, "stop_when": "tired"}, "stop_when must be refuted or never"),
+        ({"claim": ONE, "stop_when": "tired"}, "stop_when must be one of refuted, never"),
         ({"claim": ONE, "failure_probability": 2}, "failure_probability must"),
     ],
 )

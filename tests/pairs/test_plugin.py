@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from lidp import InvalidArgument
-from lidp.pairs.assertions import NotPrivate, Suite, share_of_call
+from lidp.integrations.assertions import NotPrivate, Suite, share_of_call
 from tests.waiting import PATIENCE
 
 pytest_plugins = ["pytester"]

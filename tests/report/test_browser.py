@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lidp
 from lidp import CoinFlip, LeaveOneOut, Verdict, Wilson
 from lidp.report.comparison import Comparison
 from tests.engine import run as audit
@@ -111,7 +112,7 @@ def results():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    found = {name: (result.report(folder / f"{name}.html"), result) for name, result in results().items()}
+    found = {name: (lidp.write_report(result, folder / f"{name}.html"), result) for name, result in results().items()}
     both = Comparison.of([(name if name != "long" else "n" * 300, result) for name, (_, result) in found.items()])
     return found | {"compare": (both.write(folder / "compare.html"), None)}
 

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+import lidp
 from lidp import CoinFlip, LeaveOneOut, Wilson
 from lidp.errors import InvalidArgument
 from lidp.report.figure_data import BoundPath, Gauge, ScoreDistributions
@@ -17,14 +18,14 @@ pytest.importorskip("matplotlib")
 @pytest.mark.parametrize("name", ["gauge", "path", "scores", "roc", "correlation", "trials"])
 @pytest.mark.parametrize("design", [CoinFlip(6), LeaveOneOut(4, 3)])
 def test_every_figure_can_be_saved(name, design):
-    figure = getattr(result_like(scores_like(design), target="a $ b_{").plot, name)()
+    figure = getattr(lidp.Plots(result_like(scores_like(design), target="a $ b_{")), name)()
     assert figure.axes
     figure.savefig(io.BytesIO(), format="png")
 
 
 def test_the_object_itself_gives_the_path():
     result = result_like(scores_like(CoinFlip(6)))
-    for figure in (result.plot(), result.plot.path()):
+    for figure in (lidp.Plots(result)(), lidp.Plots(result).path()):
         data = BoundPath.of(result)
         np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), data.epsilons)
 
@@ -32,16 +33,16 @@ def test_the_object_itself_gives_the_path():
 def test_figures_draw_their_data():
     result = result_like(scores_like(CoinFlip(6)))
     roc = RocCurve.of(result)
-    curve = result.plot.roc().axes[0].lines[-1]
+    curve = lidp.Plots(result).roc().axes[0].lines[-1]
     np.testing.assert_array_equal(curve.get_ydata()[1:], roc.inserted)
     np.testing.assert_array_equal(curve.get_xdata()[1:], roc.held_out)
-    steps = [patch for patch in result.plot.scores().axes[0].patches if patch.get_label() == "inserted"]
+    steps = [patch for patch in lidp.Plots(result).scores().axes[0].patches if patch.get_label() == "inserted"]
     np.testing.assert_array_equal(steps[0].get_data().values, ScoreDistributions.of(result.scores).inserted)
 
 
 def test_a_method_without_a_path():
     result = result_like(scores_like(CASES["leave"]), Wilson())
-    (axes,) = result.plot().axes
+    (axes,) = lidp.Plots(result)().axes
     dot = axes.lines[0]
     assert dot.get_xdata().tolist() == [result.bound.trials]
     assert dot.get_ydata().tolist() == [result.bound.epsilon]
@@ -52,7 +53,7 @@ def test_a_method_without_a_path():
 def test_the_gauge_draws_its_data():
     result = result_like(scores_like(CoinFlip(6)), claim=1.02996)
     data = Gauge.of(result)
-    (axes,) = result.plot.gauge().axes
+    (axes,) = lidp.Plots(result).gauge().axes
     assert axes.patches[0].get_width() == data.bound == result.bound.epsilon
     assert {tuple(line.get_xdata()) for line in axes.lines} == {(1.02996, 1.02996)}
     assert axes.get_xlim() == (0, data.most)
@@ -61,9 +62,7 @@ def test_the_gauge_draws_its_data():
 
 def test_what_is_not_there_is_said():
     pair = pair_result()
-    assert pair.plot.path().axes[0].get_xlabel() == "runs"
-    assert pair.plot.roc().axes
-    with pytest.raises(InvalidArgument, match="no notes of its trials"):
-        pair.plot.trials()
+    assert lidp.Plots(pair).path().axes[0].get_xlabel() == "runs"
+    assert lidp.Plots(pair).roc().axes
     with pytest.raises(InvalidArgument, match="two canaries a trial"):
-        pair.plot.correlation()
+        lidp.Plots(pair).correlation()

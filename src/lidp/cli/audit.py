@@ -17,8 +17,8 @@ from lidp.cli.targets import BUILT_IN, load_target
 from lidp.cli.watching import Watch, watching
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.engine.audit import audit
+from lidp.engine.audit_pair import audit_pair
 from lidp.errors import InvalidArgument
-from lidp.pairs.audits import audit_pair
 from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.training.presets import PRESETS
 
@@ -208,7 +208,9 @@ def finish(
         result.to_json(indent=2) if as_json else printable(str(result))
     )  # first: a page that fails must not cost the verdict
     if report is not None and report.suffix.lower() in (".html", ".htm"):
-        result.report(report)
+        from lidp.report.page import write_report  # here, so that other commands do not wait for it
+
+        write_report(result, report)
     elif report is not None:
         report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
     return 1 if result.verdict is Verdict.REFUTED else 0

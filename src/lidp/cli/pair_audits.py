@@ -11,11 +11,11 @@ from lidp.claim import Claim
 from lidp.cli.catalogue import DELTA, truth_of
 from lidp.cli.targets import find_object
 from lidp.cli.watching import Watch
+from lidp.engine.audit_pair import audit_pair
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.catalogue import CATALOGUE, Entry, find
 from lidp.pair_target import PairTarget
-from lidp.pairs.audits import PairResult, audit_pair
-from lidp.result import Verdict
+from lidp.result import AuditResult, Verdict
 from lidp.rounding import fixed
 
 CATALOGUE_NAME = "catalogue"
@@ -50,7 +50,7 @@ def refuse(given: Mapping[str, object], what: str) -> None:
 
 def audit_catalogue(
     claim: Claim, runs: int, failure_probability: float, seed: int, *, watch: Watch | None
-) -> list[tuple[Entry, Claim, PairResult]]:
+) -> list[tuple[Entry, Claim, AuditResult]]:
     """Audit every mechanism of the catalogue at a claim."""
     found = []
     for entry in CATALOGUE.values():
@@ -61,7 +61,7 @@ def audit_catalogue(
     return found
 
 
-def show_catalogue(found: list[tuple[Entry, Claim, PairResult]]) -> None:
+def show_catalogue(found: list[tuple[Entry, Claim, AuditResult]]) -> None:
     """A line for each mechanism."""
     typer.echo(f"{'mechanism':28} {'truth':22} {'verdict':12} {'ε̂':>6} {'runs':>9}")
     for entry, claim, result in found:
@@ -71,6 +71,6 @@ def show_catalogue(found: list[tuple[Entry, Claim, PairResult]]) -> None:
         )
 
 
-def code_of(found: list[tuple[Entry, Claim, PairResult]]) -> int:
+def code_of(found: list[tuple[Entry, Claim, AuditResult]]) -> int:
     """1 if a claim was refuted, as for one audit."""
     return 1 if any(result.verdict is Verdict.REFUTED for _, _, result in found) else 0

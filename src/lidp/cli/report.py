@@ -26,8 +26,9 @@ def command(
 ) -> int:
     output = output or store.with_suffix(".html")
     options.check_report(output, store)
+    from lidp.report.page import write_report
     from lidp.report.wording import verdict  # here, so that other commands do not wait for it
 
     result = result_of(store)
-    typer.echo(printable(f"{result.report(output)}: {verdict(result)}"))
+    typer.echo(printable(f"{write_report(result, output)}: {verdict(result)}"))
     return 0

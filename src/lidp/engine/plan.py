@@ -8,30 +8,34 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.claim import Claim
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.designs import Design, PairRuns, design_from_json
 from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.pair_target import PairTarget
 from lidp.scores import Scores
+from lidp.stats.coin_wager import CoinWager
 from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import default_method, from_plain, method_named, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
 
-_FAR = 1e6
 STOPS = ("refuted", "never")
-_FEW_TRIALS = 1024
 _MOST_TRIALS = 10**8
+_LARGEST_PAIR_EPSILON = 10.0
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What is to be done, checked."""
+    """A checked plan.
 
-    target: Target | None
+    ``trials`` is the budget, ``options`` hold what only one kind of audit needs, as plain data. A plan that was read from a
+    store has no target: no code of the target has been loaded.
+    """
+
+    target: Target | PairTarget | None
     name: str
     claim: Claim
     design: Design
@@ -44,6 +48,7 @@ class AuditPlan:
     origin: str | None
     fingerprint: str
     facts: Mapping[str, float | str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def make(
@@ -59,7 +64,8 @@ class AuditPlan:
         stop_when: str | None,
         origin: str | None,
     ) -> AuditPlan:
-        if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
+        """Return the plan of an audit with canaries, if its parts fit together."""
+        if not isinstance(design, Design) or not design.has_canaries:
             raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
         if design.neighbours is not claim.neighbours:
             raise InvalidArgument(
@@ -72,35 +78,18 @@ class AuditPlan:
                 "make the target with the claim that is audited"
             )
         check_probabilities(claim.delta, failure_probability)
-        sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
-        probe = _probe(design, sequential)
-        chosen = method or default_method(probe, claim.epsilon)
-        if isinstance(chosen, str):
-            usual = default_method(probe, claim.epsilon)
-            chosen = usual if usual.name == method else method_named(chosen)()
-        largest = getattr(chosen, "largest", math.inf)
-        if largest <= claim.epsilon:
-            raise InvalidArgument(
-                f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
-                f"be refuted; set largest={2 * claim.epsilon:g}"
-            )
-        chosen.check(probe)
-        stop = stop_when or ("refuted" if chosen.anytime else "never")
-        checks.one_of(STOPS, stop_when=stop)
-        if stop == "refuted" and not chosen.anytime:
-            raise MethodNotApplicable(
-                f"{chosen.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
-            )
+        sequential = design.has_coins and as_trial_score(target.score).sequential
+        chosen = _choose_method(method, design, sequential, claim)
         return cls(
             target=target,
             name=target.name,
             claim=claim,
             design=design,
-            trials=_trials(trials),
+            trials=_check_trials(trials),
             method=chosen,
             failure_probability=failure_probability,
             seed=check_seed(seed),
-            stop_when=stop,
+            stop_when=_check_stop(stop_when, chosen),
             sequential=sequential,
             origin=origin,
             fingerprint=fingerprint(target),
@@ -108,16 +97,47 @@ class AuditPlan:
         )
 
     @classmethod
+    def for_pair(
+        cls,
+        *,
+        target: PairTarget,
+        claim: Claim,
+        runs: int,
+        failure_probability: float,
+        seed: int,
+        stop_when: str,
+        origin: str | None,
+        options: Mapping[str, Any],
+    ) -> AuditPlan:
+        """Return the plan of an audit of two data sets."""
+        check_probabilities(claim.delta, failure_probability)
+        design = PairRuns(runs, claim.neighbours)
+        method = CoinWager(log_odds=True, largest=max(_LARGEST_PAIR_EPSILON, 2 * claim.epsilon))
+        return cls(
+            target=target,
+            name=target.name,
+            claim=claim,
+            design=design,
+            trials=design.trials,
+            method=method,
+            failure_probability=failure_probability,
+            seed=check_seed(seed),
+            stop_when=_check_stop(stop_when, method),
+            sequential=False,
+            origin=origin,
+            fingerprint=fingerprint(target),
+            options=options,
+        )
+
+    @classmethod
     def of(cls, configuration: Mapping[str, Any]) -> AuditPlan:
-        """The plan that a store was made for; its target is not loaded."""
-        kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
-        design = dict(configuration["design"])
+        """Return the plan that a store was made for; its target is not loaded."""
         return cls(
             target=None,
             name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
-            design=kinds[design.pop("kind")](**design),
-            trials=_trials(configuration["trials"]),
+            design=design_from_json(configuration["design"]),
+            trials=_check_trials(configuration["trials"]),
             method=_method_of(configuration["method"]),
             failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
             seed=check_seed(configuration["seed"]),
@@ -126,16 +146,21 @@ class AuditPlan:
             origin=None if configuration["origin"] is None else str(configuration["origin"]),
             fingerprint=str(configuration["fingerprint"]),
             facts=dict(configuration.get("facts", {})),
+            options=dict(configuration.get("options", {})),
         )
 
     @property
+    def rows(self) -> int:
+        """How many rows of scores the budget makes."""
+        return self.design.rows(self.trials)
+
+    @property
     def configuration(self) -> dict[str, Any]:
-        """What must be the same to resume."""
-        design = {name: str(value) if name == "neighbours" else value for name, value in asdict(self.design).items()}
-        return {
+        """The plan as plain data: all of it must be the same to resume the audit."""
+        required = {
             "target": self.name,
             "claim": {**asdict(self.claim), "neighbours": str(self.claim.neighbours)},
-            "design": {"kind": type(self.design).__name__, **design},
+            "design": self.design.to_json(),
             "trials": self.trials,
             "method": to_plain(self.method),
             "failure_probability": self.failure_probability,
@@ -144,10 +169,37 @@ class AuditPlan:
             "sequential": self.sequential,
             "origin": self.origin,
             "fingerprint": self.fingerprint,
-        } | ({"facts": dict(self.facts)} if self.facts else {})
+        }
+        optional = {"facts": dict(self.facts), "options": dict(self.options)}
+        return required | {name: value for name, value in optional.items() if value}
 
 
-def _trials(trials: Any) -> int:
+def _choose_method(method: Method | str | None, design: Design, sequential: bool, claim: Claim) -> Method:
+    probe = _probe(design, sequential)
+    usual = default_method(probe, claim.epsilon)
+    chosen = method or usual
+    if isinstance(chosen, str):
+        chosen = usual if usual.name == method else method_named(chosen)()
+    largest = getattr(chosen, "largest", math.inf)
+    if largest <= claim.epsilon:
+        raise InvalidArgument(
+            f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
+            f"be refuted; set largest={2 * claim.epsilon:g}"
+        )
+    chosen.check(probe)
+    return chosen
+
+
+def _check_stop(stop_when: str | None, method: Method) -> str:
+    stop = checks.one_of(STOPS, stop_when=stop_when or ("refuted" if method.anytime else "never"))
+    if stop == "refuted" and not method.anytime:
+        raise MethodNotApplicable(
+            f"{method.name} is not anytime-valid: stopping when it looks good breaks its guarantee; use stop_when='never'"
+        )
+    return stop
+
+
+def _check_trials(trials: Any) -> int:
     number = checks.count(trials=trials)
     if number > _MOST_TRIALS:
         raise InvalidArgument(f"trials must be at most {_MOST_TRIALS:,}, got {number:,}")
@@ -163,37 +215,5 @@ def _method_of(plain: Any) -> Method:
 
 def _probe(design: Design, sequential: bool) -> Scores:
     """Scores of the design's shape, to ask a method whether it covers it."""
-    if isinstance(design, CoinFlip):
-        zeros = np.zeros((1, design.canaries))
-        coins = _flips(1, design.canaries)
-        return Scores.of_block(scores=zeros, coins=coins, neighbours=design.neighbours, sequential=sequential)
-    zeros = np.zeros((1, design.canaries))
-    return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
-
-
-def _flips(trials: int, canaries: int) -> NDArray[np.int64]:
-    """Coins to try a method on."""
-    return np.random.default_rng(0).integers(0, 2, (trials, canaries))
-
-
-def could_refute(plan: AuditPlan, scores: Scores) -> bool:
-    """Whether a mechanism that gives every canary away, where it does not fail, would be refuted with so many trials."""
-    if plan.method.anytime and scores.trials > _FEW_TRIALS and could_refute(plan, scores[:_FEW_TRIALS]):
-        return True  # and a claim that has fallen stays fallen
-    trials, failed = scores.trials, scores.failed
-    design = plan.design
-    if isinstance(design, CoinFlip):
-        coins = _flips(trials, design.canaries)
-        # Far to either side of any threshold, and of any prediction.
-        telling = _FAR * (2.0 * coins - 1.0)
-        perfect = Scores.of_block(
-            scores=telling, coins=coins, neighbours=design.neighbours, sequential=plan.sequential, failed=failed
-        )
-    else:
-        inserted, held_out = (np.full((trials, size), _FAR) for size in (design.canaries, design.held_out))
-        perfect = Scores(inserted=inserted, held_out=-held_out, neighbours=design.neighbours, failed=failed)
-    try:
-        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-    except MethodNotApplicable:  # too few trials to split, say
-        return False
-    return best.refutes(plan.claim)
+    arrays = {name: np.asarray(array) for name, array in design.perfect_arrays(1).items() if name != "neighbours"}
+    return Scores.of_block(**arrays, neighbours=design.neighbours, sequential=sequential)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lidp._runtime.workers import use_one_core
 from lidp.pairs.classifier import OnlineClassifier, Views
-from lidp.pairs.features import Columns
+from lidp.pairs.columns import Columns
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -44,7 +44,7 @@ class _Fitted:
         with use_one_core():
             chance = np.clip(self.model.predict_proba(_finite(values))[:, 1], 1e-6, 1 - 1e-6)
         logits = np.log(chance / (1 - chance))
-        return Columns((*outputs.names, COLUMN), np.column_stack([outputs.values, logits]), outputs.wholes)
+        return outputs.with_column(COLUMN, logits)
 
 
 COLUMN = "boosted prediction"
@@ -86,15 +86,18 @@ class Boosted(OnlineClassifier):
         names = tuple(dict.fromkeys(name for columns, _ in self._seen for name in columns.names))
         values = np.concatenate([columns.select(names) for columns, _ in self._seen])
         coins = np.concatenate([flips for _, flips in self._seen])
-        wholes = [whole for columns, _ in self._seen for whole in columns.wholes]
+        identities = np.concatenate([columns.identities for columns, _ in self._seen])
+        texts = {identity: text for columns, _ in self._seen for identity, text in (columns.texts or {}).items()}
+        known = None if self._seen[0][0].texts is None else texts
         half = len(values) // 2
         model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.1, random_state=0)
         with use_one_core():  # on so few rows threads cost more than they gain
             model.fit(_finite(values[:half]), coins[:half])
         self._fitted = _Fitted(model, names)
         self._views = Views()
-        self._views.learn(Columns(names, values[:half], wholes[:half]), coins[:half])
-        self._views.learn(self._fitted.add_to(Columns(names, values[half:], wholes[half:])), coins[half:])
+        past = Columns(names, values, identities, known)
+        self._views.learn(past.part(0, half), coins[:half])
+        self._views.learn(self._fitted.add_to(past.part(half, len(values))), coins[half:])
         self._next_fit = 3 * self._runs
 
     def forget(self, runs: int) -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.pairs.features import Columns
+from lidp.pairs.columns import Columns
+from lidp.pairs.outputs import TEXTS_PER_BLOCK
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,29 +107,31 @@ class _Cuts:
 
 
 @dataclass
-class _Wholes:
+class _Recurring:
     """A view of outputs as a whole: the commonest ones, each a bin."""
 
-    known: dict[Hashable, int] = field(default_factory=dict)
+    identities: Floats
+    texts: tuple[str, ...]
 
     def places(self, columns: Columns) -> Ints:
-        if isinstance(columns.wholes, np.ndarray):
-            return np.array([self.known.get(float(value), -1) for value in columns.wholes], dtype=np.int64)
-        return np.array([self.known.get(whole, -1) for whole in columns.wholes], dtype=np.int64)
+        order = np.argsort(self.identities, kind="stable")
+        ranked = self.identities[order]
+        at = np.minimum(np.searchsorted(ranked, columns.identities), len(ranked) - 1)
+        return np.where(ranked[at] == columns.identities, order[at], -1)
 
     @property
     def bins(self) -> int:
-        return max(len(self.known), 1)
+        return len(self.identities)
 
     def describe(self, place: int) -> str:
-        return f"output {next(whole for whole, at in self.known.items() if at == place)!r}"[:200]
+        return f"output {self.texts[place]}"
 
 
 class Views(OnlineClassifier):
     """The default classifier."""
 
     def __init__(self) -> None:
-        self._views: list[_Cuts | _Wholes] = []
+        self._views: list[_Cuts | _Recurring] = []
         self._counts = np.zeros((0, 1, 2))
         self._trust = np.zeros(0)
         self._coins = np.zeros(2)
@@ -219,10 +222,10 @@ _KEPT = 100_000
 """Past runs that new views learn from."""
 
 
-def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> list[_Cuts | _Wholes]:
+def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> list[_Cuts | _Recurring]:
     runs = len(values)
     sizes = [bins for bins in (4, 8, 16, 32, 62) if bins <= max(4, runs // 24)]
-    views: list[_Cuts | _Wholes] = []
+    views: list[_Cuts | _Recurring] = []
     useful = []
     for k, name in enumerate(names):
         column = values[:, k]
@@ -236,9 +239,9 @@ def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> li
             views += [_Cuts((name,), (np.array(cuts),)) for cuts in fine]
     for (one, first), (other, second) in itertools.combinations(useful[:_PAIRED], 2):
         views += [_Cuts((one, other), (_few_cuts(first, bins), _few_cuts(second, bins))) for bins in (3, 7)]
-    known_wholes = _commonest(past)
-    if known_wholes:
-        views.append(_Wholes(known_wholes))
+    recurring = _commonest(past)
+    if recurring is not None:
+        views.append(recurring)
     return views or [_Cuts((names[0] if names else "value",), (np.zeros(0),))]
 
 
@@ -266,12 +269,16 @@ def _cuts(known: Floats, bins: int) -> Floats:
     return cuts[: _BINS - 2]
 
 
-def _commonest(past: Sequence[Columns]) -> dict[Hashable, int]:
-    """The outputs that have recurred, if outputs recur at all."""
-    found: dict[Any, int] = {}
+def _commonest(past: Sequence[Columns]) -> _Recurring | None:
+    """Return a view of the outputs that have recurred, None if none has."""
+    counts: dict[float, int] = {}
+    described: dict[float, Columns] = {}
     for columns in past:
-        wholes = columns.wholes
-        for whole in wholes[:4096].tolist() if isinstance(wholes, np.ndarray) else wholes[:4096]:
-            found[whole] = found.get(whole, 0) + 1
-    often = sorted((whole for whole, count in found.items() if count > 1), key=lambda whole: -found[whole])
-    return {whole: place for place, whole in enumerate(often[:_WHOLES])}
+        for identity in columns.identities[:TEXTS_PER_BLOCK].tolist():
+            counts[identity] = counts.get(identity, 0) + 1
+            described.setdefault(identity, columns)
+    often = sorted((identity for identity, count in counts.items() if count > 1), key=lambda identity: -counts[identity])
+    often = often[:_WHOLES]
+    if not often:
+        return None
+    return _Recurring(np.array(often), tuple(described[identity].describe(identity) for identity in often))

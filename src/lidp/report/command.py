@@ -28,8 +28,12 @@ def command_of(configuration: Mapping[str, Any]) -> str | None:
         "seed": configuration["seed"],
         "stop-when": configuration["stop_when"],
     }
-    if configuration.get("pair"):
-        return _line(origin, ["--pair"], {**common, "neighbours": claim["neighbours"], "runs": configuration["trials"]})
+    if configuration["design"]["kind"] == "PairRuns":
+        if set(configuration.get("options", {})) - {"bits"}:
+            return None
+        flags = ["--pair", *(["--bits"] if configuration.get("options") else [])]
+        runs = configuration["design"]["runs"]
+        return _line(origin, flags, {**common, "neighbours": claim["neighbours"], "runs": runs})
     design, method = configuration["design"], _method_name(configuration["method"])
     if method is None or design.get("held_out", design["canaries"]) != design["canaries"]:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lidp.pairs.audits import PairResult
 from lidp.report.wording import counted, stopping, unit
 from lidp.result import AuditResult
 
@@ -29,7 +28,7 @@ class Statement:
 def statements_of(result: AuditResult) -> tuple[Statement, ...]:
     """All that a reader should know before believing the verdict."""
     assumed = [f"{_capital(text)}." for text in result.assumptions]
-    if isinstance(result, PairResult):
+    if not result.design.has_canaries:
         assumed.append(f"The two data sets are {result.claim.neighbours} neighbours.")
         assumed.append("Runs are independent of one another, but for what outputs already told.")
     assumed.append("The mechanism that was run is the one that the claim is about.")
@@ -43,7 +42,7 @@ def statements_of(result: AuditResult) -> tuple[Statement, ...]:
 def _checked(result: AuditResult) -> list[str]:
     scores, what = result.scores, unit(result)
     found = (
-        [] if isinstance(result, PairResult) else [f"Claim and design are both about {result.claim.neighbours} neighbours."]
+        [] if not result.design.has_canaries else [f"Claim and design are both about {result.claim.neighbours} neighbours."]
     )
     found += [
         f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.",
@@ -57,10 +56,10 @@ def _checked(result: AuditResult) -> list[str]:
     if result.method.anytime:
         found.append(f"{_capital(what)} were bet on in the order of their numbers, not of their completion.")
     found.append(stopping(result))
-    if result.preparation_models:
+    if result.preparation_models and result.design.has_canaries:
         found.append(f"Models trained to prepare: {result.preparation_models:,}; they are counted.")
-    if isinstance(result, PairResult) and result.search_runs:
-        found.append(f"Runs spent on choosing the data sets: {result.search_runs:,}; the bound does not use them.")
+    elif result.preparation_models:
+        found.append(f"Runs spent on choosing the data sets: {result.preparation_models:,}; the bound does not use them.")
     if not result.failed_runs:
         found.append("No run failed.")
     if result.notes and not result.retried_trials:

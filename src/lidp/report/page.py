@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
-from lidp.pairs.audits import PairResult
 from lidp.report import drawings, wording
 from lidp.report.command import command_of
 from lidp.report.evidence import statements_of
@@ -55,13 +54,12 @@ def render_report(result: AuditResult) -> str:
     Guarantee: needs no network and holds no script; every text of the user's is escaped; its size does not grow with the
     number of trials.
     """
-    pair = isinstance(result, PairResult)
     return render(
         "report.html.j2",
         result=result,
         bound=result.bound,
         claim=result.claim,
-        pair=result if pair else None,
+        pair=not result.design.has_canaries,
         unit=wording.unit(result),
         verdict=wording.verdict(result),
         bound_words=wording.bound_words(result),
@@ -135,8 +133,7 @@ def _path(result: AuditResult) -> dict[str, Any]:
 
 def _scores(result: AuditResult) -> dict[str, Any]:
     data = ScoreDistributions.of(result.scores)
-    axis = "log-odds that were predicted" if isinstance(result, PairResult) else "score: higher looks more inserted"
-    return {"data": data, "figure": drawings.score_figure("scores", data, axis)}
+    return {"data": data, "figure": drawings.score_figure("scores", data, result.design.score_label)}
 
 
 def _roc(result: AuditResult) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.claim import Claim
-from lidp.pairs.audits import PairResult
 from lidp.result import AuditResult
 from lidp.scores import Scores
 
@@ -60,7 +59,7 @@ class RocCurve:
         # A number of trials that was fixed beforehand, and was reached.
         planned = not result.method.anytime or result.configuration.get("stop_when") == "never"
         fixed = planned and result.bound.trials >= result.planned_trials
-        band = not isinstance(result, PairResult)
+        band = result.design.has_canaries
         return cls.of_scores(result.scores, result.bound.failure_probability, anytime=not fixed, band=band)
 
     @classmethod

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lidp.designs import CoinFlip, LeaveOneOut
 from lidp.epsilon_bound import Guarantee
-from lidp.pairs.audits import PairResult
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import at_least, exact
 
@@ -32,7 +30,7 @@ def often(probability: float) -> str:
 
 def unit(result: AuditResult) -> str:
     """What a row of the scores is called."""
-    return "runs" if isinstance(result, PairResult) else "trials"
+    return result.design.unit
 
 
 def counted(number: int, words: str) -> str:
@@ -109,14 +107,14 @@ def _what_it_takes(result: AuditResult) -> str:
     """What to do about a budget that was too small."""
     if result.unfinished:
         return ""
-    if isinstance(result, PairResult):
+    if not result.design.has_canaries:
         return " It takes an audit with more runs."
     return " It takes an audit with more trials: “lidp plan” says how many."
 
 
 def _other_ways(result: AuditResult) -> str:
     """What may still refute a claim that was not. A method of fixed size may not be gone on with because it found nothing."""
-    if isinstance(result, PairResult):
+    if not result.design.has_canaries:
         return "the runs to come or other data sets" if result.unfinished else "other data sets or more runs"
     if result.unfinished:
         return "the trials to come, another attack or other canaries"
@@ -167,11 +165,5 @@ def stopping(result: AuditResult) -> str:
 
 
 def design(result: AuditResult) -> str:
-    """Who was inserted, in words."""
-    layout = result.design
-    if isinstance(result, PairResult):
-        return "two data sets, one of which a coin chose for each run"
-    if isinstance(layout, CoinFlip):
-        return f"{layout.canaries:,} canaries a trial, each inserted by a fair coin of its own"
-    kind = "leave one out" if isinstance(layout, LeaveOneOut) else "replace one"
-    return f"{kind}: {layout.canaries:,} inserted and {layout.held_out:,} held-out canaries a trial"
+    """Return the design in words."""
+    return result.design.description

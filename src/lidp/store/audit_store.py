@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.designs.trial_record import TrialRecord
 from lidp.errors import StoreError
 from lidp.store.files import (
     connect,
@@ -36,7 +37,6 @@ from lidp.store.files import (
     settle,
 )
 from lidp.store.writer_lock import WriterLock
-from lidp.trials.trial import TrialRecord
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x6C696470  # "lidp"
@@ -252,11 +252,10 @@ class Store:
     def keep_preparation(self, arrays: Mapping[str, NDArray[Any]], models: int) -> None:
         """Keep what the preparation step found, in one transaction."""
         with self._writing("the preparation cannot be kept") as connection:
-            for name, array in arrays.items():
-                plain = np.ascontiguousarray(array, dtype="<f8")
-                shape, data = json.dumps(plain.shape), plain.tobytes()
-                row = ["preparation", name, shape, data, _checksum(self._audit, "preparation", name, shape, data)]
-                connection.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)", row)
+            connection.executemany(
+                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)",
+                [_array_row(self._audit, "preparation", name, array) for name, array in arrays.items()],
+            )
             row = _fact_row(self._audit, "preparation_models", models)
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
         self._empty_log()
@@ -266,15 +265,33 @@ class Store:
         models = self.fact("preparation_models")
         if models is None:
             return None
+        try:
+            return self._arrays("preparation"), int(models)
+        except (TypeError, ValueError) as error:
+            raise StoreError(f"{self.path} is damaged: its preparation cannot be read ({error})") from None
+
+    def keep_predictions(self, predictions: Mapping[int, NDArray[Any]]) -> None:
+        """Keep the predictions that were bet on, by trial, in one transaction."""
+        with self._writing("predictions cannot be kept") as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)",
+                [_array_row(self._audit, "predictions", str(trial), array) for trial, array in predictions.items()],
+            )
+
+    def predictions(self) -> dict[int, NDArray[Any]]:
+        """Return the predictions that were bet on, by trial."""
+        return {int(name): array for name, array in self._arrays("predictions").items()}
+
+    def _arrays(self, owner: str) -> dict[str, NDArray[Any]]:
         arrays = {}
         try:
-            query = "SELECT name, shape, data, checksum FROM arrays WHERE owner = 'preparation'"
-            for name, shape, data, checksum in self._connection.execute(query):
-                _compare(checksum, _checksum(self._audit, "preparation", name, shape, data))
+            query = "SELECT name, shape, data, checksum FROM arrays WHERE owner = ?"
+            for name, shape, data, checksum in self._connection.execute(query, [owner]):
+                _compare(checksum, _checksum(self._audit, owner, name, shape, data))
                 arrays[name] = np.frombuffer(data, "<f8").reshape(json.loads(shape))
-            return arrays, int(models)
         except _READ_ERRORS as error:
-            raise StoreError(f"{self.path} is damaged: its preparation cannot be read ({error})") from None
+            raise StoreError(f"{self.path} is damaged: its {owner} cannot be read ({error})") from None
+        return arrays
 
     # Trials.
 
@@ -439,6 +456,12 @@ def _write_draft(draft: Path, audit: bytes, known: Mapping[str, Any]) -> None:
 def _fact_row(audit: bytes, name: str, value: Any) -> list[Any]:
     text = json.dumps(value)
     return [name, text, _checksum(audit, name, text)]
+
+
+def _array_row(audit: bytes, owner: str, name: str, array: NDArray[Any]) -> list[Any]:
+    plain = np.ascontiguousarray(array, dtype="<f8")
+    shape, data = json.dumps(plain.shape), plain.tobytes()
+    return [owner, name, shape, data, _checksum(audit, owner, name, shape, data)]
 
 
 def _trial_checksum(audit: bytes, known: tuple[int, float, int, str, str], arrays: Iterable[tuple[str, bytes]]) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store
-from lidp.trials.trial import TrialRecord
 
 WRITE_SECONDS = 0.2
 """How long a finished trial may wait before it is written."""

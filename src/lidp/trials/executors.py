@@ -27,10 +27,11 @@ from lidp._runtime.workers import (
     leave_interrupts_to_the_parent,
     use_one_core,
 )
+from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument, LidpError
 from lidp.target import plain_preparation
 from lidp.trials.probe import refuse_replays
-from lidp.trials.trial import TrialRecord, TrialSetup, failed_record, run_trials
+from lidp.trials.trial import TrialSetup
 
 _BATCH = 64  # trials handed out at once, at most
 _CHUNK_SECONDS = 0.05  # ... or about as many as take this long
@@ -70,7 +71,7 @@ class Serial:
         step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
         with use_one_core():
             for start in range(0, len(indices), step):
-                yield run_trials(setup, indices[start : start + step])
+                yield setup.run(indices[start : start + step])
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,7 @@ class _Pool:
         else:
             seconds = time.monotonic() - worker.since
             reason = f"the worker process died ({how})"
-            found = [failed_record(self.setup, lost, reason, seconds=seconds, attempts=self.deaths[lost])]
+            found = [self.setup.lost_record(lost, reason, seconds=seconds, attempts=self.deaths[lost])]
         self._replace(worker)
         return found
 
@@ -299,7 +300,7 @@ class _Pool:
                 late = worker.pending.popleft()
                 self.queue.extendleft(reversed(worker.pending))
                 reason = f"passed the time limit of {limit:g} s"
-                found.append(failed_record(self.setup, late, reason, seconds=seconds))
+                found.append(self.setup.lost_record(late, reason, seconds=seconds))
                 self._replace(worker)
         return found
 
@@ -338,7 +339,7 @@ def _serve(setup: TrialSetup, pipe: Connection, step: int) -> None:
         indices = pipe.recv()
         for start in range(0, len(indices), step):
             try:
-                pipe.send(run_trials(setup, indices[start : start + step]))
+                pipe.send(setup.run(indices[start : start + step]))
             except AuditFailed as error:
                 pipe.send(str(error))
 

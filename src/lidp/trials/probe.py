@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from lidp._runtime.workers import use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.target import Output
-from lidp.trials.trial import TrialSetup, run_trial
+from lidp.trials.trial import TrialSetup
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def refuse_shared_randomness(executor: Any, setup: TrialSetup, recorded: Sequenc
         InvalidArgument: if it is; see :func:`refuse_replays` and :func:`refuse_restarts`.
     """
     # Where a preparation step runs in a process of its own, even a single worker is a second process.
-    prepared_elsewhere = setup.target.prepare is not None and hasattr(executor, "run_work")
+    prepared_elsewhere = setup.has_preparation and hasattr(executor, "run_work")
     if getattr(executor, "several", False) or prepared_elsewhere:
         refuse_replays(executor, setup)
     elif recorded is not None:
@@ -133,7 +133,9 @@ def refuse_restarts(executor: Any, setup: TrialSetup, recorded: Sequence[int]) -
 def run_traces(setup: TrialSetup, indices: Sequence[int], times: int, seconds: float | None = None) -> list[list[Trace]]:
     """Run trials some times in a row each, in this process, and return what they gave; begin none after so many seconds."""
     recording = _Recording(setup.target.mechanism)
-    probed = replace(setup, target=replace(setup.target, mechanism=recording))
+    # Records of two data sets hold the outputs themselves.
+    records_outputs = not setup.design.has_canaries
+    probed = setup if records_outputs else replace(setup, target=replace(setup.target, mechanism=recording))
     start = time.monotonic()
     found: list[list[Trace]] = []
     for index in indices:
@@ -145,7 +147,7 @@ def run_traces(setup: TrialSetup, indices: Sequence[int], times: int, seconds: f
 
 def _run_once(setup: TrialSetup, index: int, recording: _Recording) -> Trace:
     recording.outputs = []
-    record = run_trial(setup, index)
+    (record,) = setup.run([index])
     parts = [part for part in recording.outputs if part is not None]
     outputs = _Parts()
     for part in parts:

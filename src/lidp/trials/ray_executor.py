@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lidp import checks
+from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.ray_cluster import Cluster, connected
 from lidp.trials.ray_task import packed, pickled, work, work_once
-from lidp.trials.trial import TrialRecord, TrialSetup, failed_record
+from lidp.trials.trial import TrialSetup
 
 _BATCH = 1024  # trials in a task, at most
 _TASK_SECONDS = 0.5  # ... or about as many as take this long: losing a task loses no more
@@ -308,7 +309,7 @@ class _Flight:
             self.queue.appendleft(lost)
             return []
         reason, attempts = "the worker process died", self.deaths[lost]
-        return [failed_record(self.setup, lost, reason, seconds=task.seconds(), attempts=attempts)]
+        return [self.setup.lost_record(lost, reason, seconds=task.seconds(), attempts=attempts)]
 
     def _overdue(self) -> list[TrialRecord]:
         limit = self.options.time_limit
@@ -322,7 +323,7 @@ class _Flight:
                 del self.tasks[stream]
                 attempts = self.deaths.get(task.pending[0], 0) + 1
                 reason = f"passed the time limit of {limit:g} s"
-                found.append(failed_record(self.setup, task.pending[0], reason, seconds=seconds, attempts=attempts))
+                found.append(self.setup.lost_record(task.pending[0], reason, seconds=seconds, attempts=attempts))
         return found
 
     def _patience(self) -> float:

@@ -21,8 +21,9 @@ import numpy as np
 
 from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
+from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.trials.trial import TrialRecord, TrialSetup, run_trials
+from lidp.trials.trial import TrialSetup
 
 _RUN_MANY = 64
 
@@ -58,7 +59,7 @@ def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | tup
     try:
         with _signals_of_a_worker():
             for start in range(0, len(indices), step):
-                found.extend(run_trials(setup, indices[start : start + step]))
+                found.extend(setup.run(indices[start : start + step]))
     except Exception:
         raise
     except BaseException:  # noqa: BLE001  # no outcome of the mechanism: the process was told to end

@@ -16,7 +16,6 @@ Any function of the output and the canary is a valid score. A score may also use
 
 from __future__ import annotations
 
-import operator
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,33 +31,6 @@ from lidp.errors import InvalidArgument
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class FirstOthers(Sequence[Ints]):
-    """For each tested canary the first ``counts[k]`` inserted canaries; indices are made when they are asked for."""
-
-    counts: Ints
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __getitem__(self, k: Any) -> Any:
-        return np.arange(self.counts[operator.index(k)])
-
-
-@dataclass(frozen=True)
-class AllButOne(Sequence[Ints]):
-    """For each tested canary all of ``size`` inserted canaries but number ``left_out[k]``; made when they are asked for."""
-
-    size: int
-    left_out: Ints
-
-    def __len__(self) -> int:
-        return len(self.left_out)
-
-    def __getitem__(self, k: Any) -> Any:
-        return np.delete(np.arange(self.size), self.left_out[operator.index(k)])
 
 
 @dataclass(frozen=True)

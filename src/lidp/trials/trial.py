@@ -14,7 +14,7 @@ import math
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,19 +23,16 @@ from numpy.typing import NDArray
 from lidp._runtime.global_generators import seed_global_generators
 from lidp._runtime.user_code import auditors_own, must_propagate, user_code
 from lidp.canaries import CanaryDistribution
-from lidp.claim import Neighbours
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.designs import Design
+from lidp.designs.layout import Arm, Layout
+from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.errors import InvalidScores
-from lidp.streams import Purpose, draw_coins, stream
+from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
-from lidp.trials.scoring import AllButOne, FirstOthers, Scene, as_trial_score
+from lidp.trials.scoring import Scene, as_trial_score
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-WHOLE_TRIAL = "trial"
-"""In ``failures``: that a trial was lost with both its runs."""
-_FAR = 1e100  # beyond every score
 
 
 @dataclass(frozen=True)
@@ -57,50 +54,22 @@ class TrialSetup:
         return found
 
     @property
+    def has_preparation(self) -> bool:
+        """Whether a preparation step has run before the first trial."""
+        return self.target.prepare is not None
+
+    def run(self, indices: Sequence[int]) -> list[TrialRecord]:
+        """Run some trials, through the mechanism's ``run_many`` where it has one."""
+        return run_trials(self, indices)
+
+    def lost_record(self, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
+        """Return the record of a trial whose process did not come back."""
+        return failed_record(self, index, reason, seconds=seconds, attempts=attempts)
+
+    @property
     def extra(self) -> tuple[Any, ...]:
         """What score functions get besides output and canary."""
         return () if self.prepared is None else (self.prepared,)
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """What a trial hands on.
-
-    ``arrays`` are named as in ``Scores``: scores and coins, or inserted and held_out; a failed arm's scores are NaN.
-    ``failures`` says why each failed arm failed; or, as ``WHOLE_TRIAL``, why a trial of two runs was lost: see
-    :func:`failed_record`.
-    """
-
-    index: int
-    arrays: Mapping[str, Floats]
-    failures: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    attempts: int = 1
-
-    @property
-    def lost(self) -> bool:
-        """Whether nothing is known of any of its runs."""
-        return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
-
-    def is_sound(self) -> bool:
-        """Return whether its notes are of the kinds that a trial makes."""
-        runs = {name for name in self.arrays if name != "coins"} | {WHOLE_TRIAL}
-        reasons = all(name in runs and isinstance(reason, str) for name, reason in self.failures.items())
-        numbers = [value for name, value in self.metadata.items() if name.endswith("_unscored")] + [self.seconds]
-        known = all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
-        return reasons and known and self.attempts >= 1
-
-
-@dataclass(frozen=True)
-class _Arm:
-    """One run of the mechanism and what is to be scored on it."""
-
-    name: str
-    number: int
-    inserted: Any
-    tested: Any
-    others: Sequence[Ints]
 
 
 def run_trial(setup: TrialSetup, index: int) -> TrialRecord:
@@ -115,7 +84,6 @@ def run_trials(setup: TrialSetup, indices: Sequence[int]) -> list[TrialRecord]:
     return [_finish(setup, index, layouts[index], outputs, seconds) for index in indices]
 
 
-Layout = tuple[Floats | None, list["_Arm"]]
 Outputs = dict[tuple[int, int], Any]
 
 
@@ -141,20 +109,11 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
 
 
 def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
-    """The record of a trial whose process did not come back: its coins are known, its scores are not.
-
-    Of two runs one has failed, and it is not known which. Taking both for failed would drop the other's output whenever the first
-    fails, which may depend on the canary: a true claim would be refuted. Scores that speak against inserting in both arms, below
-    and above every threshold, are never more telling than those that were lost, in either direction.
-    """
-    coins, arms = lay_out(setup, index)
-    if isinstance(setup.design, LeaveOneOut):
-        worst = {arm.name: np.full(len(arm.tested), -_FAR if arm.name == "inserted" else _FAR) for arm in arms}
-        return TrialRecord(index, worst, {WHOLE_TRIAL: reason}, seconds, {}, attempts)
-    arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
-    if coins is not None:
-        arrays["coins"] = coins
-    return TrialRecord(index, arrays, {arm.name: reason for arm in arms}, seconds, {}, attempts)
+    """Return the record of a trial whose process did not come back; the design says what it counts as."""
+    layout = lay_out(setup, index)
+    arrays, wholly = setup.design.lost_arrays(layout)
+    failures = {WHOLE_TRIAL: reason} if wholly else {arm.name: reason for arm in layout.arms}
+    return TrialRecord(index, arrays, failures, seconds, {}, attempts)
 
 
 def lay_out(setup: TrialSetup, index: int) -> Layout:
@@ -164,42 +123,10 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
         AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
     """
     with auditors_own(f"drawing the canaries of trial {index}"):
-        return _lay_out(setup, index)
+        return setup.design.lay_out(setup.canaries.draw, setup.seed, index)
 
 
-def _lay_out(setup: TrialSetup, index: int) -> Layout:
-    design = setup.design
-    draw: Any = setup.canaries.draw
-    canaries = stream(setup.seed, trial=index, purpose=Purpose.CANARIES)
-    if isinstance(design, CoinFlip):
-        size = design.canaries
-        coins = draw_coins(setup.seed, trial=index, size=size)
-        tested = draw(canaries, size)
-        places = np.flatnonzero(coins)
-        before = np.concatenate([[0], np.cumsum(coins)[:-1]])
-        if design.neighbours is Neighbours.REPLACE_ONE:
-            rivals = draw(canaries, size)
-            inserted = _pick([tested[k] if coins[k] else rivals[k] for k in range(size)], tested)
-            # Each of the two of a pair is inserted for certain or not at all, so all lower-index ones are known.
-            others = FirstOthers(np.arange(size))
-        else:
-            inserted = tested[places] if isinstance(tested, np.ndarray) else [tested[k] for k in places]
-            others = FirstOthers(before)
-        return coins.astype(np.float64), [_Arm("scores", 1, inserted, tested, others)]
-    inserted = draw(canaries, design.canaries)
-    fresh = draw(stream(setup.seed, trial=index, purpose=Purpose.HELD_OUT), design.held_out)
-    first = _Arm("inserted", 1, inserted, inserted, AllButOne(design.canaries, np.arange(design.canaries)))
-    # Exactly K-1 others for a held-out canary too: those of D0; or all of D1 but one, as an inserted canary leaves itself out:
-    # any of them with equal chance, as mechanisms may treat records by their place.
-    if isinstance(design, LeaveOneOut):
-        everyone = FirstOthers(np.full(design.held_out, design.canaries - 1))
-        return None, [first, _Arm("held_out", 0, inserted[:-1], fresh, everyone)]
-    assert isinstance(design, ReplaceOne)  # noqa: S101  # for the type checker: there are three designs
-    left_out = stream(setup.seed, trial=index, purpose=Purpose.LEFT_OUT).integers(0, design.canaries, design.held_out)
-    return None, [first, _Arm("held_out", 1, inserted, fresh, AllButOne(design.canaries, left_out))]
-
-
-def _in_order(setup: TrialSetup, index: int, arms: Sequence[_Arm]) -> list[_Arm]:
+def _in_order(setup: TrialSetup, index: int, arms: Sequence[Arm]) -> list[Arm]:
     """Return the arms of a trial in the random order in which they are run and scored."""
     order = stream(setup.seed, trial=index, purpose=Purpose.ARM_ORDER).permutation(len(arms))
     return [arms[k] for k in order]
@@ -213,10 +140,6 @@ def _plain(value: Any) -> Any:
         return str(value)
     # Of exactly these kinds: others may not be sent between processes.
     return next((kind(value) for kind in (bool, int, float) if isinstance(value, kind)), str(value))
-
-
-def _pick(chosen: list[Any], like: Any) -> Any:
-    return np.array(chosen) if isinstance(like, np.ndarray) else chosen
 
 
 def _copies(canaries: Any) -> Any:
@@ -239,7 +162,7 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
     seed_global_generators(stream(setup.seed, trial=index, arm=number, purpose=Purpose.GLOBAL))
 
 
-def _data(setup: TrialSetup, arm: _Arm) -> Any:
+def _data(setup: TrialSetup, arm: Arm) -> Any:
     with auditors_own(f"planting {len(arm.inserted)} canaries"):
         return with_canaries(setup.target.dataset, arm.inserted)
 
@@ -275,23 +198,20 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
             if must_propagate(error):
                 raise
             failures[arm.name] = traceback.format_exc(limit=-8)
-    if isinstance(setup.design, ReplaceOne) and failures:
-        # One output: if it cannot be scored for one kind of canary, nobody bets on the other either.
-        arrays = {name: np.full(len(values), np.nan) for name, values in arrays.items()}
-        failures = dict.fromkeys(arrays, next(iter(failures.values())))
+    arrays, failures = setup.design.merge_failures(arrays, failures)
     if coins is not None:
         arrays["coins"] = coins
     return TrialRecord(index, arrays, failures, seconds + time.perf_counter() - start, metadata)
 
 
-def _score(setup: TrialSetup, index: int, arm: _Arm, output: Any, metadata: dict[str, Any]) -> Floats:
+def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[str, Any]) -> Floats:
     scoring = as_trial_score(setup.target.score)
     auxiliary: Any = []
     if scoring.auxiliary:
         rng = stream(setup.seed, trial=index, arm=arm.number, purpose=Purpose.AUXILIARY)
         with user_code():
             auxiliary = setup.canaries.draw(rng, scoring.auxiliary)
-    together = isinstance(setup.design, CoinFlip)
+    together = setup.design.has_coins
     tested, inserted = arm.tested, arm.inserted
     if not together:
         # What a score does to canaries in place must reach neither the data of the other arm nor the other scores.

@@ -1,4 +1,4 @@
-"""Running a mechanism on one of two data sets, by coin, in blocks: and what must be refused."""
+"""``PairRunner``: runs a mechanism on one of two data sets, as coins say, in blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import hashlib
 import math
 import pickle
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,11 @@ from lidp._runtime.user_code import must_propagate, user_code
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.pair_target import PairTarget
-from lidp.pairs.features import Columns, columns_of, short
+from lidp.pairs.outputs import OutputTable, short, take_apart
 from lidp.streams import Purpose, stream
 
 Bools = NDArray[np.bool_]
 
-FIRST_BLOCK, LARGEST_BLOCK = 32, 65_536
 _TRIED = 16
 """Runs on each data set before the audit, to see that the mechanism can be audited at all; more, if all are alike."""
 _MUTABLE = (np.ndarray, list, dict, set, bytearray)
@@ -33,32 +32,21 @@ _LARGE = 5.0
 
 @dataclass(frozen=True)
 class Block:
-    """Some runs in their order: coins (1 means d1), which of them failed, and the outputs of the others taken apart."""
+    """The runs of a block: which of them failed, why the first of these failed, and the outputs of the others in order."""
 
-    coins: Bools
     failed: Bools
-    outputs: Columns
+    outputs: OutputTable
     first_failure: str = ""
 
 
-def block_sizes(runs: int) -> Iterator[int]:
-    """How many runs at a time: few at first, when every run teaches much, then ever more."""
-    done = 0
-    while done < runs:
-        size = min(max(FIRST_BLOCK, done), LARGEST_BLOCK, runs - done)
-        yield size
-        done += size
-
-
 class PairRunner:
-    """Blocks of runs, in order. A block's runs depend on (seed, number of the block) and its size only."""
+    """Runs blocks. The runs of a block depend on the seed, the block's number and its coins only."""
 
     def __init__(self, target: PairTarget, seed: int, *, bits: bool = False) -> None:
         self.target = target
         self.seed = seed
         self.bits = bits
         self.many = getattr(target.mechanism, "many", None)
-        self._names: tuple[str, ...] = ()
         self._digests = [_digest(target.d0), _digest(target.d1)]
 
     def check(self, claim: Claim) -> None:
@@ -77,7 +65,7 @@ class PairRunner:
             raise InvalidArgument(f"{given}; a leak shows only between data sets that differ")
         # A true claim makes the output of either data set possible for the other, at least e^-ε as often.
         patience = min(max(64, 20 * math.exp(min(claim.epsilon, _LARGE))), 4096)
-        seen: list[set[Hashable]] = [set(), set()]
+        seen: list[set[float]] = [set(), set()]
         tried, size = 0, _TRIED
         while tried < patience:
             outputs: list[Any] = []
@@ -86,20 +74,20 @@ class PairRunner:
                 found, failures = self._outputs(arm, size, rng)
                 if len(failures) == size:
                     raise AuditFailed(f"{target.name} raises on d{arm}: {next(iter(failures.values()))}")
-                seen[arm] |= set(columns_of(list(found)).wholes)
+                seen[arm] |= set(take_apart(list(found)).identities.tolist())
                 outputs += list(found)
-            columns_of(outputs, target.features, bits=self.bits)  # raises if they are of different kinds
+            take_apart(outputs, target.features, bits=self.bits)  # raises if they are of different kinds
             if max(map(len, seen)) > 1:
                 return
             tried += size
             size = tried
         # The same on both may vary rarely: that is for the audit to see.
         if seen[0] != seen[1] and claim.epsilon <= _LARGE:
-            raise never_varies(target, tried)
+            raise never_varies(target.name, tried)
 
-    def run(self, number: int, size: int) -> Block:
-        """A block of runs."""
-        coins = stream(self.seed, trial=number, purpose=Purpose.COINS).integers(0, 2, size).astype(bool)
+    def run(self, number: int, coins: Bools) -> Block:
+        """Run a block: on d1 where the coin is 1, on d0 elsewhere."""
+        size = len(coins)
         rngs = [stream(self.seed, trial=number, arm=arm, purpose=Purpose.NOISE) for arm in (0, 1)]
         failures: dict[int, str] = {}
         if self.many is None:
@@ -119,9 +107,8 @@ class PairRunner:
             outputs = _interleaved([order.permutation(places[arm]) for arm in (0, 1)], [found[0], found[1]], size)
         failed = np.zeros(size, dtype=bool)
         failed[list(failures)] = True
-        columns = columns_of(outputs, self.target.features, bits=self.bits, known=self._names)
-        self._names = columns.names
-        return Block(coins, failed, columns, next(iter(failures.values()), ""))
+        table = take_apart(outputs, self.target.features, bits=self.bits)
+        return Block(failed, table, next(iter(failures.values()), ""))
 
     def _outputs(self, arm: int, size: int, rng: np.random.Generator) -> tuple[Any, dict[int, str]]:
         """Outputs of so many runs on one data set, and why which runs failed."""
@@ -176,10 +163,10 @@ class PairRunner:
             )
 
 
-def never_varies(target: PairTarget, runs: int) -> AuditFailed:
-    """What to say of a mechanism without randomness."""
+def never_varies(name: str, runs: int) -> AuditFailed:
+    """Return the error for a mechanism without randomness."""
     return AuditFailed(
-        f"{target.name} returned the same output in {runs:,} runs on each data set, although each run had random numbers "
+        f"{name} returned the same output in {runs:,} runs on each data set, although each run had random numbers "
         "of its own: it does not use the rng it is given, or adds no noise"
     )
 

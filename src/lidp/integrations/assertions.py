@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lidp.claim import Claim
+from lidp.engine.audit_pair import audit_pair
 from lidp.errors import InvalidArgument
-from lidp.pairs.audits import PairResult, audit_pair
-from lidp.result import Verdict
+from lidp.result import AuditResult, Verdict
 from lidp.rounding import at_least, exact
 
 _FIRST_CALL = 0.9
@@ -23,7 +23,7 @@ _FIRST_CALL = 0.9
 class NotPrivate(AssertionError):
     """A claim was refuted."""
 
-    def __init__(self, result: PairResult, witness: str, session_seed: int) -> None:
+    def __init__(self, result: AuditResult, witness: str, session_seed: int) -> None:
         self.result = result
         bound, claim = result.bound, result.claim
         super().__init__(
@@ -59,7 +59,7 @@ class Suite:
     assertions: int = 0
     runs: int = 0
 
-    def asserting(self, test: str) -> Callable[..., PairResult]:
+    def asserting(self, test: str) -> Callable[..., AuditResult]:
         """The function that a test calls."""
         if test not in self.tests:
             raise InvalidArgument(
@@ -76,7 +76,7 @@ class Suite:
             delta: float = 0.0,
             runs: int = 50_000,
             **options: Any,
-        ) -> PairResult:
+        ) -> AuditResult:
             """Fail if the mechanism is shown not to be (epsilon, delta)-DP; other options are those of ``lidp.audit_pair``."""
             __tracebackhide__ = True  # a failure points at the test, not in here
             nonlocal calls
@@ -96,7 +96,7 @@ class Suite:
                 **options,
             )
             self.assertions += 1
-            self.runs += result.bound.trials + result.search_runs
+            self.runs += result.bound.trials + result.preparation_models
             if result.verdict is Verdict.UNDECIDED:
                 raise InvalidArgument(
                     f"{result.planned_trials:,} runs cannot refute any mechanism at failure probability {beta:.2g}, "
@@ -111,7 +111,7 @@ class Suite:
     def _seed(self, test: str, call: int) -> int:
         return int.from_bytes(hashlib.sha256(f"{self.seed}/{test}/{call}".encode()).digest()[:6], "big")
 
-    def _keep(self, test: str, call: int, result: PairResult) -> str:
+    def _keep(self, test: str, call: int, result: AuditResult) -> str:
         """Write a witness, and say where; that it cannot be written must not hide the failure."""
         own = hashlib.sha256(test.encode()).hexdigest()[:8]  # names of tests may be long, or differ in odd characters only
         path = self.witnesses / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', test)[-100:]}-{own}-{call}.json"

@@ -1,0 +1,26 @@
+"""Designs: how a trial is laid out, and what its records mean. One design per file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lidp.designs.coin_flip import CoinFlip
+from lidp.designs.design import Design
+from lidp.designs.leave_one_out import LeaveOneOut
+from lidp.designs.pair_runs import PairRuns
+from lidp.designs.replace_one import ReplaceOne
+from lidp.errors import InvalidArgument
+
+__all__ = ["DESIGNS", "CoinFlip", "Design", "LeaveOneOut", "PairRuns", "ReplaceOne", "design_from_json"]
+
+DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (LeaveOneOut, ReplaceOne, CoinFlip, PairRuns)}
+
+
+def design_from_json(value: Mapping[str, Any]) -> Design:
+    """Return the design that :meth:`Design.to_json` has written."""
+    parameters = dict(value)
+    kind = parameters.pop("kind")
+    if kind not in DESIGNS:
+        raise InvalidArgument(f"unknown design {kind!r}; the designs are {', '.join(DESIGNS)}")
+    return DESIGNS[kind](**parameters)

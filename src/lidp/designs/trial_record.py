@@ -1,0 +1,50 @@
+"""``TrialRecord``: what a finished trial hands on, and what a store keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+WHOLE_TRIAL = "trial"
+"""The key in ``TrialRecord.failures`` of a trial that was lost with all its runs."""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """The outcome of one trial.
+
+    Attributes:
+        index: the trial's number.
+        arrays: the trial's numbers by name; which names there are depends on the design. Scores of a failed run are NaN.
+        failures: for each run that failed, the reason; ``WHOLE_TRIAL`` is the key if all runs of the trial were lost.
+        seconds: how long the trial took.
+        metadata: notes of the mechanism and of the auditor, ready for JSON.
+        attempts: how often the trial was run; more than once only if a worker process died.
+    """
+
+    index: int
+    arrays: Mapping[str, Floats]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attempts: int = 1
+
+    @property
+    def lost(self) -> bool:
+        """Whether no run of the trial has an outcome."""
+        return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
+
+    def is_sound(self) -> bool:
+        """Return whether the notes of a record that was read from a file have the types that a trial gives them."""
+        runs = {name for name in self.arrays if name != "coins"} | {WHOLE_TRIAL}
+        reasons = all(name in runs and isinstance(reason, str) for name, reason in self.failures.items())
+        numbers = [value for name, value in self.metadata.items() if name.endswith("_unscored")] + [self.seconds]
+        known = all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers)
+        return reasons and known and self.attempts >= 1

@@ -1,0 +1,126 @@
+"""``Ledger``: finished trials in the order of their numbers, the bets on them, and when to stop."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from lidp.designs.trial_record import TrialRecord
+from lidp.engine.plan import AuditPlan
+from lidp.engine.scorer import Scorer
+from lidp.epsilon_bound import EpsilonBound
+from lidp.errors import AuditFailed
+from lidp.result import TrialNote
+from lidp.scores import Scores
+from lidp.stats.method import AnytimeMethod
+
+
+class Ledger:
+    """The evidence of an audit so far.
+
+    Trials may finish in any order. They are scored and bet on in the order of their numbers, as far as they are finished
+    without a gap, so the result does not depend on who ran them and when.
+    """
+
+    def __init__(self, plan: AuditPlan, scorer: Scorer) -> None:
+        self.plan = plan
+        self.scorer = scorer
+        self.failed_trials = 0
+        self._waiting: dict[int, TrialRecord] = {}
+        self._notes: list[TrialNote] = []
+        self._blocks: list[Scores] = []
+        self._stopped_at_row: int | None = None
+        self._run = (
+            plan.method.begin(delta=plan.claim.delta, failure_probability=plan.failure_probability)
+            if isinstance(plan.method, AnytimeMethod)
+            else None
+        )
+
+    @property
+    def bet_trials(self) -> int:
+        """How many trials have been scored and bet on: all numbers below this."""
+        return len(self._notes)
+
+    @property
+    def finished_rows(self) -> int:
+        """How many rows of scores are finished, those after a gap included."""
+        rows = self.plan.design.rows
+        return rows(self.bet_trials) + sum(rows(index + 1) - rows(index) for index in self._waiting)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the claim has been refuted and the plan says to stop then."""
+        return self._stopped_at_row is not None
+
+    @property
+    def epsilon(self) -> float | None:
+        """The bound so far; None for methods that give none before the end."""
+        return None if self._run is None else self._run.epsilon
+
+    def missing(self) -> list[int]:
+        """Return the numbers of the trials that are not finished."""
+        return [index for index in range(self.bet_trials, self.plan.trials) if index not in self._waiting]
+
+    def whole_trials(self) -> list[int]:
+        """Return the numbers of the finished trials in which no run failed."""
+        waiting = (index for index, record in sorted(self._waiting.items()) if not record.failures)
+        return [*(note.index for note in self._notes if not note.failures), *waiting]
+
+    def add(self, records: Sequence[TrialRecord]) -> None:
+        """Add finished trials, and bet on all that follow without a gap."""
+        self._waiting.update({record.index: record for record in records})
+        self.failed_trials += sum(bool(record.failures) for record in records)
+        ready = []
+        index = self.bet_trials
+        while index in self._waiting and index < self.plan.trials and self.scorer.can_score(self._waiting[index]):
+            ready.append(self._waiting.pop(index))
+            index += 1
+        step = 1 if self.scorer.learns else max(1, len(ready))
+        for start in range(0, len(ready), step):
+            self._bet_on(ready[start : start + step])
+
+    def _bet_on(self, records: Sequence[TrialRecord]) -> None:
+        self._notes.extend(self.scorer.note(record) for record in records)
+        if self.stopped:
+            return  # the result is that of the trial at which the claim fell
+        scores = self.scorer.score(records)
+        self._blocks.append(scores)
+        if self._run is not None:
+            self._run.update(scores)
+            if self.plan.stop_when == "refuted" and self._run.epsilon > self.plan.claim.epsilon:
+                path = self._run.bound().path
+                self._stopped_at_row = next(seen for seen, epsilon in path if epsilon > self.plan.claim.epsilon)
+        if self.scorer.learns:
+            beyond = 0 if self._stopped_at_row is None else self.plan.design.rows(self.bet_trials) - self._stopped_at_row
+            self.scorer.learn(records[-1], scores.trials - beyond)
+
+    def scores(self) -> Scores:
+        """Return the scores that the result is about: up to the row at which the claim fell, marked if fewer than planned.
+
+        Raises:
+            AuditFailed: if there are none, or they say nothing at all.
+        """
+        if not self._blocks:
+            raise AuditFailed("no trial is finished, so there is no result yet")
+        if len(self._blocks) > 1:
+            self._blocks = [Scores.join(self._blocks)]
+        scores = self._blocks[0]
+        if self._stopped_at_row is not None:
+            scores = scores[: self._stopped_at_row]
+        self.scorer.require_outcomes(scores.trials)
+        return scores.stopped() if scores.trials < self.plan.rows else scores
+
+    def bound(self, scores: Scores) -> EpsilonBound:
+        """Return the bound on these scores, which :meth:`scores` has returned."""
+        if self._run is not None and not self.stopped:
+            return self._run.bound()  # on these very trials, although they came in several parts
+        if not self.plan.method.anytime:
+            scores = scores.as_planned()  # the verdict says that the bound is provisional
+        return self.plan.method.bound(
+            scores, delta=self.plan.claim.delta, failure_probability=self.plan.failure_probability
+        )
+
+    def notes(self, rows: int) -> tuple[TrialNote, ...]:
+        """Return the notes of the trials that the first ``rows`` rows come from."""
+        used = bisect_left(range(len(self._notes) + 1), rows, key=self.plan.design.rows)
+        return tuple(self._notes[:used])

@@ -1,0 +1,219 @@
+"""The loop of every audit: hand trials to an executor, finished ones to the store and to the ledger, until the audit ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.interrupts import Interrupted, Interrupts
+from lidp._runtime.user_code import must_propagate, user_code
+from lidp._runtime.versions import versions
+from lidp._runtime.workers import use_one_core
+from lidp.designs.trial_record import TrialRecord
+from lidp.engine.judge import judge
+from lidp.engine.ledger import Ledger
+from lidp.engine.plan import AuditPlan
+from lidp.engine.procedure import Procedure, default_procedure
+from lidp.engine.progress import Progress
+from lidp.errors import AuditFailed, StoreError
+from lidp.result import AuditInterrupted, AuditResult
+from lidp.store import Store
+from lidp.store.recorder import WRITE_SECONDS, Recorder
+from lidp.target import plain_preparation
+from lidp.trials.executors import Executor
+from lidp.trials.probe import refuse_shared_randomness
+
+Watch = Callable[[Progress], None]
+
+
+class AuditLoop:
+    """One audit: its plan, its ledger, and its store if there is one."""
+
+    def __init__(
+        self,
+        plan: AuditPlan,
+        store: Store | None = None,
+        *,
+        watch: Watch | None = None,
+        procedure: Procedure | None = None,
+    ) -> None:
+        self.plan = plan
+        self.store = store
+        self.watch = watch
+        self.procedure = procedure or default_procedure(plan.design)
+        self.versions = versions() if store is None else store.versions
+        self.started = time.monotonic()
+        self.flushed = self.started
+        self.recorder: Recorder | None = None
+        self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
+        self.ledger = Ledger(plan, self.procedure.scorer(plan, {}))
+
+    def run(self, executor: Executor) -> AuditResult:
+        """Run the trials that are missing, and return the result.
+
+        Raises:
+            AuditInterrupted: on Ctrl-C and similar signals, with the result so far.
+        """
+        with Interrupts() as interrupts, kept_global_generators():
+            try:
+                with interrupts.held():
+                    self.recall()
+                if self.ledger.missing() and not self.ledger.stopped:
+                    self._run_missing(executor, interrupts)
+                result = self.result()
+                with interrupts.held():
+                    self._keep_explanation(result)
+                return result
+            except (Exception, KeyboardInterrupt) as error:
+                if isinstance(error, Exception) and not interrupts.seen:
+                    raise
+            self.watch = None
+            so_far = None
+            try:
+                with interrupts.held():
+                    self._flush()
+                so_far = self.result()
+            except (AuditFailed, KeyboardInterrupt):
+                pass  # there is no result yet, or all trials failed so far, or the user interrupted again
+            raise AuditInterrupted(so_far)
+
+    def recall(self) -> None:
+        """Read everything that the store has, and bet on it."""
+        if self.store is None:
+            return
+        records = self.store.trials()
+        for record in records:
+            _check_record(record, self.plan, self.store)
+        self.preparation = self.store.preparation()
+        self.ledger = Ledger(self.plan, self.procedure.scorer(self.plan, self.store.predictions()))
+        self.ledger.add(records)
+
+    def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
+        resumed = self.preparation is not None or self.ledger.finished_rows > 0
+        self._prepare(executor, interrupts)
+        setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
+        self.procedure.rehearse(self.plan, setup)
+        refuse_shared_randomness(executor, setup, self.ledger.whole_trials() if resumed else None)
+        self._report_progress()
+        # An executor that yields nothing while it waits keeps this loop from writing: a timer thread writes then.
+        self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))
+        results = executor.run(setup, self.ledger.missing())
+        try:
+            for records in results:
+                if interrupts.seen:
+                    raise Interrupted  # the interrupt may be why these trials failed: they are run again
+                with interrupts.held():
+                    self.recorder.add(records)
+                    if self._must_flush(records):
+                        self._flush()
+                if self.ledger.stopped:
+                    break
+        finally:
+            with ExitStack() as stack:  # stop the workers even if the last trials cannot be written
+                stack.callback(getattr(results, "close", lambda: None))
+                with interrupts.held():
+                    self.recorder.close()
+        with interrupts.held():
+            self._flush()
+
+    def _prepare(self, executor: Executor, interrupts: Interrupts) -> None:
+        work = self.procedure.preparation(self.plan)
+        if work is None or self.preparation is not None:
+            return
+        try:
+            with use_one_core(), user_code():  # one core as in trials: sums are rounded alike whoever runs them
+                outcome = executor.prepare(work) if hasattr(executor, "prepare") else work()
+            if interrupts.seen:
+                raise Interrupted  # the interrupt may have been taken for a failure of a pilot model
+            prepared = plain_preparation(outcome)
+            arrays = {name: np.asarray(array) for name, array in prepared.arrays.items()}
+        except BaseException as error:
+            if must_propagate(error):
+                raise
+            raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
+        with interrupts.held():
+            self.preparation = (arrays, prepared.models)
+            if self.store is not None:
+                self.store.keep_preparation(arrays, prepared.models)
+
+    def _must_flush(self, records: Sequence[TrialRecord]) -> bool:
+        # Blocks of runs are large, and the next one may be in vain: bet on them at once.
+        at_once = bool(records) and self.ledger.scorer.learns
+        return at_once or time.monotonic() - self.flushed > WRITE_SECONDS
+
+    def _flush(self) -> None:
+        """Write finished trials, bet on those that follow without a gap, report progress."""
+        if self.recorder is not None:
+            self.ledger.add(self.recorder.write())
+            predictions = self.ledger.scorer.take_predictions()
+            if predictions and self.store is not None:
+                self.store.keep_predictions(predictions)
+        self.flushed = time.monotonic()
+        self._report_progress()
+
+    def _report_progress(self) -> None:
+        if self.watch is not None:
+            self.watch(
+                Progress(
+                    done=self.ledger.finished_rows,
+                    planned=self.plan.rows,
+                    epsilon=self.ledger.epsilon,
+                    claim=self.plan.claim.epsilon,
+                    seconds=time.monotonic() - self.started,
+                    failed=self.ledger.failed_trials,
+                    unit=self.plan.design.unit,
+                )
+            )
+
+    def _keep_explanation(self, result: AuditResult) -> None:
+        if self.store is not None and result.leak:
+            self.store.keep_fact("leak", result.leak)
+
+    def result(self) -> AuditResult:
+        """Return the result on the trials that have been bet on."""
+        plan, ledger = self.plan, self.ledger
+        scores = ledger.scores()
+        bound = ledger.bound(scores)
+        provisional = not plan.method.anytime and scores.trials < plan.rows
+        refuted = bound.refutes(plan.claim)
+        could_refute = refuted or provisional or self.procedure.could_refute(plan, scores)
+        leak = ledger.scorer.explain(scores)
+        if not leak and self.store is not None:
+            leak = str(self.store.fact("leak") or "")
+        return AuditResult(
+            verdict=judge(bound, plan.claim, provisional=provisional, could_refute=could_refute),
+            bound=bound,
+            claim=plan.claim,
+            target=plan.name,
+            facts=plan.facts,
+            design=plan.design,
+            method=plan.method,
+            seed=plan.seed,
+            planned_trials=plan.rows,
+            preparation_models=self.preparation[1] if self.preparation else 0,
+            scores=scores,
+            notes=ledger.notes(scores.trials),
+            versions=self.versions,
+            computed_with=versions(),
+            seconds=time.monotonic() - self.started,
+            configuration=plan.configuration,
+            leak=leak,
+        )
+
+
+def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
+    """Refuse a stored trial that the plan cannot have made: of another shape, or with coins that its seed does not give."""
+    try:
+        if not 0 <= record.index < plan.trials:
+            raise ValueError(f"its trial {record.index} does not belong to {plan.design}, {plan.trials} trials")
+        plan.design.check_record(record, plan.seed)
+        if not record.is_sound():
+            raise ValueError(f"the notes of its trial {record.index} cannot be read")
+    except ValueError as error:
+        raise StoreError(f"{store.path} is damaged: {error}") from None

@@ -1,0 +1,145 @@
+"""``Procedure``: what differs between the kinds of audit. There are two: with canaries, and with a pair of data sets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.designs import Design, PairRuns
+from lidp.engine.plan import AuditPlan
+from lidp.engine.scorer import CanaryScorer, Scorer, StoredPredictions
+from lidp.errors import MethodNotApplicable
+from lidp.pairs.boosting import default_classifier
+from lidp.pairs.classifier import Classifier
+from lidp.pairs.scorer import PairScorer
+from lidp.pairs.search import PairSearch
+from lidp.pairs.setup import PairSetup
+from lidp.scores import Scores
+from lidp.streams import Purpose, stream
+from lidp.target import Target
+from lidp.trials.rehearsal import try_canaries
+from lidp.trials.trial import TrialSetup
+
+Prepared = Mapping[str, NDArray[Any]]
+_FEW_TRIALS = 1024
+
+
+class Procedure(ABC):
+    """One kind of audit: how its trials are prepared, set up, rehearsed and scored, and when its budget is too small."""
+
+    @abstractmethod
+    def preparation(self, plan: AuditPlan) -> Callable[[], Any] | None:
+        """Return the step to run once before the first trial, None if there is none."""
+
+    @abstractmethod
+    def setup(self, plan: AuditPlan, prepared: Prepared | None) -> Any:
+        """Return what all trials share."""
+
+    @abstractmethod
+    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
+        """Try the auditor's own part before the first trial, so that its faults are not taken for outcomes."""
+
+    @abstractmethod
+    def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
+        """Return a scorer that has seen nothing yet; ``predictions`` are those of the trials that a store has."""
+
+    @abstractmethod
+    def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
+        """Return whether the leakiest mechanism would have been refuted with so many trials, of which as many failed."""
+
+
+class CanaryProcedure(Procedure):
+    """Plant canaries, run the mechanism, score them."""
+
+    def preparation(self, plan: AuditPlan) -> Callable[[], Any] | None:
+        """See :class:`Procedure`."""
+        target = _canary_target(plan)
+        if target.prepare is None:
+            return None
+        return partial(target.prepare, target.dataset, stream(plan.seed, trial=0, purpose=Purpose.PREPARATION))
+
+    def setup(self, plan: AuditPlan, prepared: Prepared | None) -> TrialSetup:
+        """See :class:`Procedure`."""
+        target = _canary_target(plan)
+        return TrialSetup(target, plan.design, plan.seed, None if target.prepare is None else prepared)
+
+    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
+        """See :class:`Procedure`."""
+        try_canaries(setup)
+
+    def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
+        """See :class:`Procedure`."""
+        return CanaryScorer(plan.design, sequential=plan.sequential)
+
+    def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
+        """See :class:`Procedure`."""
+        if plan.method.anytime and scores.trials > _FEW_TRIALS and self.could_refute(plan, scores[:_FEW_TRIALS]):
+            return True  # a claim that has been refuted stays refuted
+        arrays = plan.design.perfect_arrays(scores.trials)
+        perfect = Scores.of_block(**arrays, sequential=plan.sequential, failed=scores.failed)
+        try:
+            best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+        except MethodNotApplicable:  # too few trials to split, for example
+            return False
+        return best.refutes(plan.claim)
+
+
+class PairProcedure(Procedure):
+    """Flip a coin, run the mechanism on one of two data sets, predict the coin from the output.
+
+    ``search`` chooses the data sets before the first run, if there are several pairs to choose from; ``classifier`` predicts,
+    the default one if None.
+    """
+
+    def __init__(self, search: PairSearch | None = None, classifier: Classifier | None = None) -> None:
+        self.search = search
+        self.classifier = classifier
+
+    def preparation(self, plan: AuditPlan) -> Callable[[], Any] | None:
+        """See :class:`Procedure`."""
+        return None if self.search is None else partial(self.search.prepare, plan.claim, plan.seed)
+
+    def setup(self, plan: AuditPlan, prepared: Prepared | None) -> PairSetup:
+        """See :class:`Procedure`."""
+        target: Any = plan.target
+        if self.search is not None and prepared is not None:
+            target = self.search.chosen(prepared)
+        return PairSetup(target, plan.design, plan.seed, bits=bool(plan.options.get("bits")))
+
+    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
+        """See :class:`Procedure`."""
+        setup.runner.check(plan.claim)
+
+    def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
+        """See :class:`Procedure`."""
+        users_own = plan.options.get("classifier") is not None
+        make = None if users_own else default_classifier
+        return PairScorer(plan.design, plan.name, predictions, classifier=self.classifier, make_classifier=make)
+
+    def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
+        """See :class:`Procedure`. A right guess multiplies the wealth by at most 1 + e^-ε.
+
+        Nothing is staked on the first block, from which the default classifier learns where to look, nor on runs that failed.
+        """
+        first_block = plan.design.rows(1)
+        staked = int((~scores.failed[first_block:]).sum())
+        return bool(staked * np.log1p(np.exp(-plan.claim.epsilon)) > np.log(1 / plan.failure_probability))
+
+
+_PROCEDURES: dict[type[Design], type[Procedure]] = {PairRuns: PairProcedure}
+
+
+def default_procedure(design: Design) -> Procedure:
+    """Return the procedure of a design."""
+    return _PROCEDURES.get(type(design), CanaryProcedure)()
+
+
+def _canary_target(plan: AuditPlan) -> Target:
+    target = plan.target
+    assert isinstance(target, Target)  # noqa: S101  # plans without a target, read from a store, are never run
+    return target
