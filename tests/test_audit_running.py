@@ -17,8 +17,8 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
 from lidp._runtime.interrupts import Interrupts, held_signals
-from lidp.result import AuditInterrupted
 from lidp.errors import AuditFailed, StoreError
+from lidp.result import AuditInterrupted
 from lidp.store import Store
 from lidp.trials.executors import Processes, Serial, _Pool
 from lidp.trials.trial import TrialSetup

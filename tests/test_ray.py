@@ -26,8 +26,8 @@ pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
 import lidp
 from lidp import Claim, CoinFlip, Output, Target
 from lidp.cli.app import run as run_command
-from lidp.result import AuditInterrupted
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.result import AuditInterrupted
 from lidp.store import Store
 from lidp.trials import ray_executor
 from lidp.trials.ray_cluster import Cluster, connected

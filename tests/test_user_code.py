@@ -14,8 +14,8 @@ import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, ReplaceOne, Target
 from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.workers import Dismissed
-from lidp.result import AuditInterrupted
 from lidp.errors import AuditFailed
+from lidp.result import AuditInterrupted
 from lidp.trials.executors import Processes, Serial, _Pool, _Worker
 from lidp.trials.trial import TrialSetup, failed_record
 from tests import engine

@@ -164,7 +164,8 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
     opened = Store.open(path)
     try:
         stored, asked = opened.configuration, plan.configuration
-        different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
+        names = [*asked, *(name for name in stored if name not in asked)]
+        different = [name for name in names if name != "origin" and stored.get(name) != asked.get(name)]
         if not different:
             return opened
         empty = not opened.finished()
@@ -180,7 +181,7 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
             f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
         )
     changes = "; ".join(
-        f"{name} was {stored.get(name)!r}, is {asked[name]!r}" for name in different if name != "fingerprint"
+        f"{name} was {stored.get(name)!r}, is {asked.get(name)!r}" for name in different if name != "fingerprint"
     )
     raise StoreError(f"{path} belongs to another audit: {changes}. Resume with the same settings, or use another store")
 

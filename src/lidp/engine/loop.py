@@ -21,7 +21,7 @@ from lidp.engine.ledger import Ledger
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
-from lidp.errors import AuditFailed, StoreError
+from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.result import AuditInterrupted, AuditResult
 from lidp.store import Store
 from lidp.store.recorder import WRITE_SECONDS, Recorder
@@ -134,7 +134,7 @@ class AuditLoop:
             prepared = plain_preparation(outcome)
             arrays = {name: np.asarray(array) for name, array in prepared.arrays.items()}
         except BaseException as error:
-            if must_propagate(error):
+            if must_propagate(error) or isinstance(error, InvalidArgument):
                 raise
             raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
         with interrupts.held():
