@@ -130,7 +130,7 @@ class BudgetPlan:
             return (
                 f"none of these suffices {wish}; suspect more, allow more canaries, or accept a larger failure probability"
             )
-        layout = "coin flips" if isinstance(best.design, CoinFlip) else "leave-one-out"
+        layout = "coin flips" if best.design.has_coins else best.design.label
         cost = self.seconds(best.models or 0)
         time = f", about {_duration(cost)} of training" if cost is not None else ""
         chosen = f"{best.models:,} models with {best.design.canaries} canaries by {layout} and {best.method}"
@@ -228,7 +228,7 @@ def _row(
     per_trial = design.models_per_trial
     most = max(1, min(enough // per_trial, _MOST_SCORES // design.canaries))
     at = None if models is None else min(most, max(1, models // per_trial))
-    if isinstance(design, LeaveOneOut):
+    if not design.has_coins:
         repeats = max(1, repeats // 4)  # for comparison: slower to simulate, and it has never been the best
     needed = np.full(repeats, np.inf)
     for repeat in range(repeats):
@@ -285,10 +285,9 @@ def _scores(design: Design, sigma: float, trials: int, dimension: int | None, se
         return simulate_gaussian(design, trials=trials, sigma=sigma, dimension=dimension, seed=seed)
     # One stream per purpose, read trial by trial: the first trials are the same however many follow.
     streams = np.random.default_rng([seed, design.canaries]).spawn(2)
-    if isinstance(design, CoinFlip):
+    if design.has_coins:
         coins = streams[0].integers(0, 2, (trials, design.canaries))
         return Scores(scores=coins + sigma * streams[1].standard_normal(coins.shape), coins=coins)
-    assert isinstance(design, LeaveOneOut)  # noqa: S101  # for the type checker: the planner makes these two
     inserted = 1 + sigma * streams[0].standard_normal((trials, design.canaries))
     return Scores(inserted=inserted, held_out=sigma * streams[1].standard_normal((trials, design.held_out)))
 
