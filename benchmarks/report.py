@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 import lidp
+from lidp.designs.trial_record import TrialRecord
 from lidp.engine.plan import AuditPlan
 from lidp.report.page import render_report, write_page
 from lidp.store import Store
 from lidp.streams import draw_coins
-from lidp.designs.trial_record import TrialRecord
 
 TRIALS, CANARIES, BLOCK = 65_536, 64, 4096
 

@@ -125,7 +125,9 @@ def test_files_of_scores(kind, block, tmp_path):
     for _ in range(EXAMPLES):
         {"npz": _npz, "csv": _csv}[kind](rng, path)
         codes.add(lidp("bound", path, *_options(rng))[0])
-    assert {0, 2} <= codes  # both sense and nonsense were tried
+    assert 2 in codes
+    if block == 0:  # its files are the same in every run; in others all may be nonsense, by chance
+        assert 0 in codes
 
 
 JUNK = [
