@@ -16,6 +16,7 @@ from lidp.claim import Neighbours, neighbours_named
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Layout
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
+from lidp.errors import InvalidArgument
 from lidp.streams import draw_coins
 
 Floats = NDArray[np.float64]
@@ -23,6 +24,7 @@ Bools = NDArray[np.bool_]
 
 FIRST_BLOCK_RUNS = 32
 LARGEST_BLOCK_RUNS = 65_536
+MOST_RUNS = 10**10
 COINS, FAILED = "coins", "failed"
 """The arrays of a record that every block has: the coin of each run (1 means d1), and 1 for each run that failed."""
 
@@ -48,7 +50,8 @@ class PairRuns(Design):
     label: ClassVar[str] = "pair"
 
     def __post_init__(self) -> None:
-        checks.count(runs=self.runs)
+        if checks.count(runs=self.runs) > MOST_RUNS:
+            raise InvalidArgument(f"runs must be at most {MOST_RUNS:,}, got {self.runs:,}")
         object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
 
     @property

@@ -99,6 +99,10 @@ class PairScorer:
 
     def _predict(self, index: int, outputs: Columns) -> Floats:
         stored = self._stored.get(index)
+        if stored is not None and (stored.shape != (len(outputs),) or not np.isfinite(stored).all()):
+            raise StoreError(
+                f"the store is damaged: the predictions of trial {index} do not fit its {len(outputs):,} outputs"
+            )
         logits: Any = stored
         if isinstance(self.classifier, OnlineClassifier):
             predicted = self.classifier.predict_and_learn(outputs, self._coins)

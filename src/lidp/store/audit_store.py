@@ -280,7 +280,10 @@ class Store:
 
     def predictions(self) -> dict[int, NDArray[Any]]:
         """Return the predictions that were bet on, by trial."""
-        return {int(name): array for name, array in self._arrays("predictions").items()}
+        arrays = self._arrays("predictions")
+        if not all(name.isascii() and name.isdigit() for name in arrays):
+            raise StoreError(f"{self.path} is damaged: its predictions belong to no trial")
+        return {int(name): array for name, array in arrays.items()}
 
     def _arrays(self, owner: str) -> dict[str, NDArray[Any]]:
         arrays = {}
