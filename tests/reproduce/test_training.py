@@ -18,7 +18,6 @@ from lidp.reproduce.training_pairs import PURCHASES_MLP
 from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, TrainedModels
 from lidp.reproduce.training_trials import PAPER_FACTORS, SECTION_6_TRIALS, bounds_table, factors, trials_to_reach
 from lidp.store import Store
-from lidp.trials.executors import Serial
 from tests.reproduce.outputs import files_in
 from tests.waiting import wait_until, wait_until_gone
 
@@ -32,8 +31,8 @@ def make_run(step, canary="random-gradient", canaries=2):
     return Run("purchases-mlp", SCHEDULE, canary, 8.0, canaries, step)
 
 
-def audit(run, folder, trials):
-    return run.audit(folder / run.file_name, trials, Serial())
+def audit(run, folder, trials, **options):
+    return run.audit(folder / run.file_name, trials, **options)
 
 
 def arrays(finished):
@@ -59,31 +58,29 @@ class FourTrials(TrainedModels):
 
 @pytest.mark.parametrize("canary", ["random-gradient", "tail-example"])
 @pytest.mark.parametrize("step", ["measure", "flip"])
-def test_run_gives_the_same_trials_at_once_and_in_parts(tmp_path, canary, step):
+def test_run_gives_the_same_trials_with_one_and_two_workers_and_from_its_store(tmp_path, canary, step):
     run = make_run(step, canary)
-    whole = audit(run, tmp_path, 4)
-    single = [Serial().run, lambda setup, indices: Serial().run(setup, indices[:1])]
-    parts = tmp_path / "parts" / run.file_name
-    for calls in range(1, 5):
-        part = run.audit(parts, 4, SimpleNamespace(run=single[1]))
-        assert part.trials == calls
-    for name, array in arrays(whole).items():
-        np.testing.assert_array_equal(array, arrays(part)[name])
-    assert part.accuracies == whole.accuracies == run.recall(parts).accuracies
+    one = audit(run, tmp_path / "one", 4)
+    two = audit(run, tmp_path / "two", 4, workers=2)
+    recalled = run.recall(tmp_path / "two" / run.file_name)
+    assert one.trials == 4
+    for other in (two, recalled):
+        assert other.accuracies == one.accuracies
+        for name, array in arrays(one).items():
+            np.testing.assert_array_equal(array, arrays(other)[name])
 
 
-def test_centred_and_raw_scores_are_those_of_the_training_target(tmp_path):
-    """Scored one by one by an audit with each kind of score, up to rounding."""
+def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
+    """Up to rounding to 32 bits."""
+    from lidp.data import synthetic_purchases
     from lidp.training import Scoring, find_preset, training_target
 
     run = make_run("flip")
     finished = audit(run, tmp_path, 2)
     claim = lidp.Claim(epsilon=8.0, delta=1e-5)
-    from lidp.reproduce.training_runs import _data
-
     preset = find_preset(SCHEDULE.preset)
     target = training_target(
-        _data(SCHEDULE.preset, SCHEDULE.classes, SCHEDULE.records, SCHEDULE.tested),
+        synthetic_purchases(classes=SCHEDULE.classes).first(SCHEDULE.records),
         claim,
         training=preset.training(epochs=SCHEDULE.epochs, learning_rate=SCHEDULE.learning_rate, accountant="rdp"),
         canary=run.canary,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import functools
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +23,6 @@ from lidp.reproduce.experiment import Computed, Experiment, Scale, Session, Sour
 from lidp.scores import Scores
 from lidp.streams import Purpose, stream
 from lidp.target import Prepared, Target
-from lidp.trials.executors import Executor, choose_executor
 
 SCORES = ("centred", "raw")
 """Scores relative to pilot models, and the paper's plain inner product or loss."""
@@ -85,7 +84,7 @@ class Run:
         """The name of its store."""
         return f"{self.canary}-epsilon-{self.nominal:g}-canaries-{self.canaries}-{self.step}-{self.audit_seed:016x}.db"
 
-    def audit(self, store: Path, trials: int, executor: Executor, watch: Any = None) -> FinishedRun:
+    def audit(self, store: Path, trials: int, *, workers: int = 1, watch: Any = None) -> FinishedRun:
         """Run the audit, or resume it, and return its finished trials."""
         result = lidp.audit(
             _target(replace(self, step="")),
@@ -94,8 +93,9 @@ class Run:
             trials=trials,
             seed=self.audit_seed,
             stop_when="never",
+            workers=workers,
             store=store,
-            executor=executor,
+            retry=True,  # a trial draws from its random streams alone: running it again changes nothing
             watch=watch,
         )
         return FinishedRun.of(self, result)
@@ -175,53 +175,52 @@ class TrainedModels(Source, Experiment):
         folder = session.store.path.parent / "runs"
         recalled = {run: run.recall(folder / run.file_name) for run in runs}
         finished = {run: kept for run, kept in recalled.items() if kept is not None}
-        # A trial depends on its random streams alone: if a worker dies, running its trial again changes nothing.
-        executor = choose_executor(session.workers, None, True)
         for stage in self.stages(session.scale):
             for run, trials in runs.items():
                 done = finished[run].trials if run in finished else 0
-                if done >= min(stage, trials) or session.is_over():
-                    continue
-                others = sum(one.trials for one in finished.values()) - done
-                watch = functools.partial(self._report, session, others, sum(runs.values()))
-                try:
-                    finished[run] = run.audit(
-                        folder / run.file_name, trials, _PartExecutor(executor, stage, session), watch
-                    )
-                except AuditFailed:
-                    if not session.is_over():  # which may have ended the audit before its first trial
-                        raise
+                if done < min(stage, trials) and not session.is_over():
+                    others = sum(one.trials for one in finished.values()) - done
+                    watch = _Watch(self.name, session, others, sum(runs.values()), math.inf if stage >= trials else stage)
+                    kept = watch.audit(run, folder / run.file_name, trials)
+                    finished |= {} if kept is None else {run: kept}
         rows = [finished[run] for run in runs if run in finished]
         return Computed(rows, sum(runs.values()) - sum(one.trials for one in rows))
 
-    def _report(self, session: Session, others: int, planned: int, progress: lidp.Progress) -> None:
-        session.report(self.name, others + progress.done, planned)
 
+@dataclass
+class _Watch:
+    """Report the progress of a run, and stop it at the end of its stage or at the deadline of the session."""
 
-@dataclass(frozen=True)
-class _PartExecutor:
-    """Run trials below a number with another executor, and stop at the deadline of the session."""
-
-    executor: Executor
-    stop: int
+    name: str
     session: Session
+    others: int
+    """finished trials of other runs"""
+    planned: int
+    """trials of all runs"""
+    stage: float
+    stops: bool = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.executor, name)
+    def __call__(self, progress: lidp.Progress) -> None:
+        self.session.report(self.name, self.others + progress.done, self.planned)
+        self.stops = self.session.is_over() or progress.done >= self.stage
+        if self.stops:
+            raise KeyboardInterrupt  # which an audit takes as a request to save its trials and stop
 
-    def run(self, setup: Any, indices: Sequence[int]) -> Iterator[Any]:
-        with closing(self.executor.run(setup, [index for index in indices if index < self.stop])) as results:  # type: ignore[type-var]
-            for records in results:
-                yield records
-                if self.session.is_over():
-                    return
+    def audit(self, run: Run, store: Path, trials: int) -> FinishedRun | None:
+        """Audit until the run is stopped; return its finished trials, None if there are none."""
+        try:
+            return run.audit(store, trials, workers=self.session.workers, watch=self)
+        except lidp.AuditInterrupted as interrupt:
+            if not self.stops:
+                raise
+            return None if interrupt.result is None else FinishedRun.of(run, interrupt.result)
 
 
 @dataclass(frozen=True)
 class _BothScores:
-    """Score canaries relative to pilot models, and note the paper's raw scores beside them, all with 32 bits.
+    """Score canaries relative to pilot models, and note the paper's raw scores with the trial, all as 32-bit numbers.
 
-    All canaries of an arm are scored at once: both arms have as many, so that rounding does not tell them apart.
+    All canaries of an arm are scored at once. Both arms have equally many, so that rounding does not tell the arms apart.
     """
 
     centred: Any
