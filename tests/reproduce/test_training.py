@@ -1,10 +1,12 @@
 """The paper's Section 6: runs are audits that can be stopped and resumed, tables count models, factors are interpolated."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,13 +41,14 @@ def arrays(finished):
     return {(kind, name): array for kind, scores in finished.scores.items() for name, array in scores.to_arrays().items()}
 
 
-class FourTrials(TrainedModels):
-    """Two runs of four trials each, all runs to two trials first."""
+class TwoStages(TrainedModels):
+    """Two runs of four slow trials each; both reach two trials before one reaches four."""
 
-    name = "four-trials"
+    name = "two-stages"
 
     def runs(self, scale):
-        return {make_run(step): 4 for step in ("measure", "flip")}
+        slow = replace(SCHEDULE, epochs=10)
+        return {replace(make_run(step), schedule=slow): 4 for step in ("measure", "flip")}
 
     def stages(self, scale):
         return (2, 4)
@@ -98,14 +101,27 @@ def test_steps_of_a_run_have_independent_randomness(tmp_path):
     assert (tune.scores["centred"].arms()[0] != measure.scores["centred"].arms()[0]).all()
 
 
-def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path):
-    seen = []
+@pytest.mark.parametrize("workers", [1, 2])
+def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path, monkeypatch, workers):
+    """Trials that take longer than the 0.2 s between two reports of progress are stopped at the stage."""
+    calls = []
+
+    def record(run, *arguments, usual=Run.audit, **options):
+        calls.append(run.step)
+        return usual(run, *arguments, **options)
+
+    monkeypatch.setattr(Run, "audit", record)
     with Store.create(tmp_path / "cells.db", {}) as store:
-        computed = FourTrials().compute(Session(Scale.SMOKE, store, watch=lambda progress: seen.append(progress.done)))
+        computed = TwoStages().compute(Session(Scale.SMOKE, store, workers))
     assert computed.cells_left == 0
     assert [row.trials for row in computed.rows] == [4, 4]
-    assert seen == sorted(seen)
-    assert seen[-1] == 8
+    first, *later = [step for step, _ in itertools.groupby(calls)]
+    assert (first, *later[:1]) == ("measure", "flip")
+    assert later[1:] in ([], ["measure"], ["flip"], ["measure", "flip"])
+    for row in computed.rows:
+        whole = audit(row.run, tmp_path / "whole", 4)
+        for name, array in arrays(whole).items():
+            np.testing.assert_array_equal(arrays(row)[name], array)
 
 
 def test_bounds_table_counts_models_and_repetitions(tmp_path):

@@ -66,8 +66,8 @@ def reproduce(
     """Run an experiment and write ``OUT/NAME/``: NAME.csv, NAME.svg and summary.json.
 
     Finished cells are kept in stores in ``OUT/SOURCE/``; after an interrupt, the same call resumes. The result does not depend on
-    the number of workers. After ``minutes``, if given, no further cell is started, and the files show what is finished; the same
-    call later continues.
+    the number of workers. After ``minutes``, if given, no further cell is started, trials of models are stopped, and the files
+    show what is finished; the same call later continues.
     """
     experiment = find_experiment(name)
     scale = Scale(checks.one_of(list(Scale), scale=scale))

@@ -177,19 +177,22 @@ class TrainedModels(Source, Experiment):
         finished = {run: kept for run, kept in recalled.items() if kept is not None}
         for stage in self.stages(session.scale):
             for run, trials in runs.items():
-                done = finished[run].trials if run in finished else 0
-                if done < min(stage, trials) and not session.is_over():
+                limit = stage
+                while (done := finished[run].trials if run in finished else 0) < min(stage, trials):
+                    if session.is_over():
+                        break
                     others = sum(one.trials for one in finished.values()) - done
-                    watch = _Watch(self.name, session, others, sum(runs.values()), math.inf if stage >= trials else stage)
+                    watch = _Watch(self.name, session, others, sum(runs.values()), math.inf if limit >= trials else limit)
                     kept = watch.audit(run, folder / run.file_name, trials)
                     finished |= {} if kept is None else {run: kept}
+                    limit += session.workers  # a worker that was stopped may have left a gap before later trials
         rows = [finished[run] for run in runs if run in finished]
         return Computed(rows, sum(runs.values()) - sum(one.trials for one in rows))
 
 
 @dataclass
 class _Watch:
-    """Report the progress of a run, and stop it at the end of its stage or at the deadline of the session."""
+    """Report the progress of a run, and stop it at a number of trials or at the deadline of the session."""
 
     name: str
     session: Session
@@ -197,12 +200,13 @@ class _Watch:
     """finished trials of other runs"""
     planned: int
     """trials of all runs"""
-    stage: float
+    limit: float
+    """finished trials at which the run is stopped"""
     stops: bool = False
 
     def __call__(self, progress: lidp.Progress) -> None:
         self.session.report(self.name, self.others + progress.done, self.planned)
-        self.stops = self.session.is_over() or progress.done >= self.stage
+        self.stops = self.session.is_over() or progress.done >= self.limit
         if self.stops:
             raise KeyboardInterrupt  # which an audit takes as a request to save its trials and stop
 
