@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from lidp.cli.app import run
-from lidp.reproduce import EXPERIMENTS
 from tests import commands
 from tests.pages import (
     DOCUMENTS,
@@ -191,27 +190,6 @@ def test_nothing_but_the_documented_make_targets():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("audit", "test", "test-all", "lint", "bench", "docs"):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
-
-
-def test_the_reproduction_page_says_what_was_found():
-    """Every finding is on one of the two pages, with the number and the verdict of its summary."""
-    names = ("reproduction.md", "reproduction-training.md")
-    page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in names)
-    summaries = sorted((ROOT / "docs" / "reproduction").glob("**/summary.json"))
-    run = {path.parent.name for path in summaries}
-    assert run <= set(EXPERIMENTS)
-    waiting = page.partition("Not run yet:")[2].partition(";")[0]
-    assert {name for name in EXPERIMENTS if f"`{name}`" in waiting} == set(EXPERIMENTS) - run
-    for path in summaries:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-        assert summary["scale"] != "smoke"
-        for finding in summary["findings"]:
-            ours = finding["ours"]
-            number = "not found" if ours is None else f"{ours:,.0f}" if abs(ours) >= 100 else f"{ours:.3g}"
-            paper = "" if finding["paper"] is None else f"{finding['paper']:g}"
-            verdict = {True: "holds", False: "**differs**", None: ""}[finding["holds"]]
-            statement = finding["statement"].replace("|", "∣")
-            assert f"| {statement} | {paper} | {number} | {verdict}" in page, finding
 
 
 def test_the_headline_table_is_that_of_the_summary():

@@ -14,7 +14,7 @@ from lidp.reproduce import EXPERIMENTS, Reproduction, reproduce
 
 HELP = """Compute an experiment of the paper anew: "list" shows their names, "all" runs all that have the scale.
 
-Each writes OUT/NAME/ with NAME.csv, NAME.png, NAME.svg and summary.json: the paper's number, ours, the tolerance.
+Each writes OUT/NAME/ with NAME.csv, NAME.svg and summary.json: the paper's number, ours, the tolerance.
 What is computed is kept: after an interrupt, the same command goes on where it stopped.
 """
 
@@ -51,14 +51,14 @@ def command(
             with watching(quiet=quiet) as watch:
                 found = reproduce(name, scale=scale, out=out, workers=workers, minutes=minutes, watch=watch)
         except KeyboardInterrupt:
-            typer.echo("lidp: interrupted; the same command goes on where it stopped", err=True)
+            typer.echo("lidp: interrupted; the same command resumes", err=True)
             return 130
         typer.echo(_told(found))
     return 0
 
 
 def _told(found: Reproduction) -> str:
-    left = f", {found.left:,} cells left" if found.left else ""
+    left = f", {found.cells_left:,} cells left" if found.cells_left else ""
     lines = [f"{found.experiment} ({found.scale}{left}) -> {found.folder}"]
     for finding in found.findings:
         paper = "" if finding.paper is None else f", paper {finding.paper:g}"

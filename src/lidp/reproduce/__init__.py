@@ -1,6 +1,7 @@
-"""Reproducing the paper's figures and statements: ``lidp reproduce``."""
+"""Reproduce the figures and statements of the paper: ``lidp reproduce``."""
 
 from lidp.reproduce.catalogue import EXPERIMENTS
-from lidp.reproduce.runner import Progress, Reproduction, reproduce
+from lidp.reproduce.experiment import Progress
+from lidp.reproduce.runner import Reproduction, reproduce
 
 __all__ = ["EXPERIMENTS", "Progress", "Reproduction", "reproduce"]

@@ -1,9 +1,9 @@
-"""All experiments by name."""
+"""List all experiments by name."""
 
 from __future__ import annotations
 
 from lidp.reproduce.binomial_intervals import BinomialIntervals
-from lidp.reproduce.experiment import Experiment, Source
+from lidp.reproduce.experiment import Experiment
 from lidp.reproduce.gaussian_canaries import GaussianBiasVariance, GaussianCanaries
 from lidp.reproduce.gaussian_correlation import GaussianCorrelation
 from lidp.reproduce.gaussian_dimension import GaussianDimension
@@ -28,4 +28,3 @@ _ALL: tuple[Experiment, ...] = (
     Wagers(),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
-SOURCES: dict[str, Source] = {source.name: source for experiment in _ALL for source in experiment.sources}

@@ -1,59 +1,36 @@
-"""What an experiment is: cells to compute, a table of their rows, a figure, findings to compare with the paper."""
+"""Define experiments: sources compute rows, and an experiment turns rows into a table and compares it with the paper."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from lidp.store import Store
 
 Row = dict[str, Any]
-"""One line of an experiment's table: plain values by column."""
+"""One line of a table: plain values by column."""
 
 
 class Scale(StrEnum):
     """How much to compute."""
 
     SMOKE = "smoke"
-    """Does everything run? Seconds; its numbers mean little."""
+    """seconds, to check that everything runs; the numbers mean little"""
     REDUCED = "reduced"
-    """Trained models only: fewer records and steps, so that a few hours on two cores show what the paper shows."""
+    """trained models only: fewer records and steps, a few hours on two cores"""
     PAPER = "paper"
-    """The paper's sizes and repetitions."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A piece of an experiment that is computed in one go, and kept when it is done.
-
-    Its random numbers depend on its settings only, so on one machine it comes out the same however and whenever it is run (another
-    kind of processor may round differently). ``given`` is what it takes over from other cells.
-    """
-
-    settings: Row
-    given: list[Row] = field(default_factory=list)
-
-    @property
-    def key(self) -> str:
-        """The cell as text, always the same text for the same cell."""
-        return json.dumps([self.settings, self.given], sort_keys=True)
-
-    @property
-    def seed(self) -> int:
-        """The seed of its simulations."""
-        text = json.dumps(self.settings, sort_keys=True)
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    """the paper's sizes and repetitions"""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement: the paper's number if it has one, ours, and what counts as agreement."""
+    """One statement: our number, the paper's number if it has one, and what counts as agreement."""
 
     statement: str
     ours: float | None
@@ -63,45 +40,88 @@ class Finding:
     at_most: float | None = None
     note: str = ""
     wanted: bool = False
-    """whether the number had to be found: if it was not, that is a finding too, and not one that holds"""
+    """whether a missing number counts as disagreement"""
 
     @classmethod
     def missing(cls, statement: str, note: str) -> Finding:
-        """A number that had to be found and was not."""
+        """Return the finding for a number that should exist and does not."""
         return cls(statement, None, note=note, wanted=True)
 
     @property
     def holds(self) -> bool | None:
-        """Whether ours is where it should be; None if nothing was expected."""
+        """Whether our number is in the expected range; None if nothing was expected."""
         if self.ours is None:
             return False if self.wanted else None
-        judged = [
+        checks = [
             None if self.paper is None or self.tolerance is None else abs(self.ours - self.paper) <= self.tolerance,
             None if self.at_least is None else self.ours >= self.at_least,
             None if self.at_most is None else self.ours <= self.at_most,
         ]
-        known = [verdict for verdict in judged if verdict is not None]
-        return all(known) if known else None
+        expected = [check for check in checks if check is not None]
+        return all(expected) if expected else None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many cells of a source are finished."""
+
+    name: str
+    done: int
+    planned: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.done:,}/{self.planned:,} cells, {self.seconds:,.0f} s"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything a source needs to compute: its scale and store, worker processes, a deadline and a progress callback."""
+
+    scale: Scale
+    store: Store
+    workers: int = 1
+    deadline: float | None = None
+    """value of ``time.monotonic()`` after which no cell is started"""
+    watch: Callable[[Progress], None] | None = None
+    started: float = field(default_factory=lambda: time.monotonic())
+
+    def is_over(self) -> bool:
+        """Return whether the deadline has passed."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def report(self, name: str, done: int, planned: int) -> None:
+        """Tell the progress callback, if there is one."""
+        if self.watch is not None:
+            self.watch(Progress(name, done, planned, time.monotonic() - self.started))
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a source has computed so far, and the number of cells that the deadline left out."""
+
+    rows: list[Any]
+    cells_left: int
 
 
 class Source(ABC):
-    """Where rows come from: cells in stages. Several experiments may share one."""
+    """Where rows come from. Several experiments may share a source.
+
+    Its unit of work is the cell: a simulated audit, or one trial of trained models. Finished cells are kept in the store of the
+    session (or in files next to it), and are not computed again.
+    """
 
     name: str
     code: ClassVar[tuple[str, ...]]
-    """patterns of the files that its cells are computed with: cells of other code are not mixed with those of this"""
+    """patterns of the source files that determine its results; cells computed by other code are not mixed with them"""
 
     @abstractmethod
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
-        """What can be computed given the rows so far. Asked again until there is nothing new."""
-
-    @abstractmethod
-    def run(self, cell: Cell) -> list[Row]:
-        """Compute a cell."""
+    def compute(self, session: Session) -> Computed:
+        """Compute the missing cells and return the rows of all cells."""
 
 
 class Experiment(ABC):
-    """One figure or table: made of the rows of its sources."""
+    """One figure or table, computed from the rows of its sources."""
 
     name: str
     about: str
@@ -111,26 +131,40 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def sources(self) -> tuple[Source, ...]:
-        """Whose rows it is made of."""
+        """Sources of its rows."""
 
     @abstractmethod
-    def table(self, rows: Sequence[Row]) -> list[Row]:
-        """The table of the experiment, ready for a CSV file."""
+    def table(self, rows: Sequence[Any]) -> list[Row]:
+        """Return the table that is written as a CSV file."""
 
     @abstractmethod
     def findings(self, table: Sequence[Row]) -> list[Finding]:
-        """What the table says, beside what the paper says; only what the table holds the numbers for."""
-
-    @abstractmethod
-    def figure(self, table: Sequence[Row]) -> Figure:
-        """The picture of the table."""
+        """Compare the table with the paper, as far as the table has the numbers."""
 
 
-class Simulation(Source, Experiment):
-    """An experiment on simulated mechanisms that is its own source."""
+@dataclass(frozen=True)
+class Cell:
+    """A simulation that is computed at once and kept when finished.
 
-    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
+    Its random numbers depend on ``settings`` only: the same cell gives the same rows whenever and wherever it runs (another
+    kind of processor may round differently). ``given`` are results of other cells that it uses.
+    """
+
+    settings: Row
+    given: list[Row] = field(default_factory=list)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        return (self,)
+    def key(self) -> str:
+        """The cell as text, the same text for equal cells."""
+        return json.dumps([self.settings, self.given], sort_keys=True)
+
+    @property
+    def seed(self) -> int:
+        """The seed of its simulations."""
+        return seed_of(self.settings)
+
+
+def seed_of(settings: Row) -> int:
+    """Return a seed that depends on these settings only."""
+    text = json.dumps(settings, sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""Models trained until the mean bound reaches a target, for every method, tuning counted: the price list of auditing."""
+"""Models to train until the mean bound reaches a target, for every method, tuning counted."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lidp.claim import Direction
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Finding, Row, Scale, Simulation
+from lidp.reproduce.experiment import Cell, Finding, Row, Scale
+from lidp.reproduce.simulation import Simulation
 from lidp.reproduce.sweeps import SINGLE, Point
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
@@ -29,9 +30,6 @@ from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.thresholds import SplitThreshold
 from lidp.stats.wilson import Wilson
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 NOMINAL = 2.0
 TARGETS = (0.67, 0.85)
 LARGEST_K = 64
@@ -39,7 +37,7 @@ ORDERS = {"1st-order": 1, "2nd-order": 2, "4th-order": 4}
 
 
 def _root(trials: int) -> LeaveOneOut:
-    """K = √n of the n trials that the bound is taken on, the other half being for tuning; at most 64."""
+    """Return K = √n canaries, at most 64; n is half of the trials, the other half being for tuning."""
     canaries = min(LARGEST_K, max(4, round((trials / 2) ** 0.5)))
     return LeaveOneOut(canaries, canaries)
 
@@ -50,15 +48,15 @@ def _paper(order: int, candidates: str) -> Wilson:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to audit: a design for so many trials, the methods that use its scores, and how many trials to try."""
+    """A way to audit: a design for a number of trials, the methods that use its scores, and the numbers of trials to try."""
 
     design: Callable[[int], Design]
     methods: dict[tuple[str, str], Method]
-    """by name and candidate thresholds"""
+    """by name and set of candidate thresholds"""
     octaves: tuple[float, ...]
-    """log2 of the numbers of trials, those spent on tuning included"""
+    """log2 of the numbers of trials, tuning included"""
     anytime: bool = False
-    """whether the bounds at all smaller numbers of trials come out of the largest run"""
+    """whether one run gives the bounds at all smaller numbers of trials too"""
 
 
 def _steps(low: float, high: float, step: float = 0.5) -> tuple[float, ...]:
@@ -125,14 +123,14 @@ class ModelsNeeded(Simulation):
         scores = Point(trials, design.canaries).draw(cell.seed, design).scores(setting.noise(NOMINAL))
         rows = []
         for (name, candidates), method in way.methods.items():
-            found = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
-            path = [(trials, found.epsilon)]
+            bound = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
+            path = [(trials, bound.epsilon)]
             if way.anytime:
                 seen = [round(2**octave) for octave in _steps(2, math.log2(trials))]
-                path = [(n, max((epsilon for at, epsilon in found.path if at <= n), default=0.0)) for n in seen]
+                path = [(n, max((epsilon for at, epsilon in bound.path if at <= n), default=0.0)) for n in seen]
             common = {"method": name, "candidates": candidates, "canaries": design.canaries}
             common |= {
-                "guarantee": str(found.guarantee),
+                "guarantee": str(bound.guarantee),
                 "directions": len(getattr(method, "direction", Direction.BOTH).parts),
             }
             rows += [common | {"models": n * design.models_per_trial, "epsilon": epsilon} for n, epsilon in path]
@@ -145,52 +143,46 @@ class ModelsNeeded(Simulation):
             curves[method][row["models"], row["canaries"]].append(row["epsilon"])
         table = []
         for method, curve in sorted(curves.items()):
-            found = {models: setting.mean_and_error(values) for (models, _), values in curve.items()}
+            means = {models: setting.mean_and_error(values) for (models, _), values in curve.items()}
             needed = {
-                f"needed_for_{target}{name}": value for target in TARGETS for name, value in _needed(found, target).items()
+                f"needed_for_{target}{name}": value for target in TARGETS for name, value in _needed(means, target).items()
             }
             for (models, canaries), values in sorted(curve.items()):
-                mean, error = found[models]
-                place = dict(zip(_METHOD, method, strict=True)) | {"canaries": canaries, "models": models}
-                table.append(place | {"epsilon_hat": mean, "standard_error": error, "repetitions": len(values)} | needed)
+                settings = dict(zip(_METHOD, method, strict=True)) | {"canaries": canaries, "models": models}
+                table.append(settings | setting.mean_columns(values) | needed)
         return table
 
     def findings(self, table: Sequence[Row]) -> list[Finding]:
-        found = []
+        findings = []
         needed: dict[tuple[str, str], Row] = {(row["method"], row["candidates"]): row for row in table}
         for (method, candidates), row in needed.items():
-            words = method if candidates == setting.NO_CANDIDATES else f"{method}, {candidates} candidates"
+            name = method if candidates == setting.NO_CANDIDATES else f"{method}, {candidates} candidates"
             for target in TARGETS:
-                statement = f"{words}: models until ε̂ = {target}"
-                models, low, high = (row[f"needed_for_{target}{name}"] for name in ("", "_low", "_high"))
+                statement = f"{name}: models until ε̂ = {target}"
+                models, low, high = (row[f"needed_for_{target}{suffix}"] for suffix in ("", "_low", "_high"))
                 kind = f"{row['guarantee']}, {'both directions' if row['directions'] == 2 else 'one direction'}"
                 if models == "":
-                    found.append(Finding(statement, None, note=f"not within {row['models']:,} models; {kind}"))
+                    findings.append(Finding(statement, None, note=f"not within {row['models']:,} models; {kind}"))
                 else:
                     between = f"{low or '?'} to {high or '?'} at one standard error"
-                    found.append(Finding(statement, float(models), note=f"{between}; {kind}"))
+                    findings.append(Finding(statement, float(models), note=f"{between}; {kind}"))
         wager = needed["coin wager", setting.NO_CANDIDATES]["needed_for_0.85"]
         for candidates, times in (("paper", 100.0), ("tail", 40.0)):
             theirs = needed["2nd-order Wilson", candidates]["needed_for_0.85"]
             how = "as published" if candidates == "paper" else "with the best thresholds"
             statement = f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models"
             if wager == "" or theirs == "":
-                found.append(Finding.missing(statement, "one of the two does not reach it"))
+                findings.append(Finding.missing(statement, "one of the two does not reach it"))
             else:
-                found.append(Finding(statement, theirs / wager, at_least=times))
-        return found
-
-    def figure(self, table: Sequence[Row]) -> Figure:
-        from lidp.reproduce.figures import models_figure
-
-        return models_figure(table, TARGETS)
+                findings.append(Finding(statement, theirs / wager, at_least=times))
+        return findings
 
 
 _METHOD = ("method", "candidates", "guarantee", "directions")
 
 
 def _needed(curve: dict[int, tuple[float, float]], target: float) -> dict[str, int | str]:
-    """Models until a target, and where that would be if all means were a standard error higher or lower; empty if nowhere."""
+    """Return the models needed for a target, also if all means were a standard error higher or lower; empty if not reached."""
     shifts = {"": 0, "_low": 1, "_high": -1}
     return {
         name: models_to_reach({models: mean + shift * error for models, (mean, error) in curve.items()}, target) or ""
@@ -199,9 +191,9 @@ def _needed(curve: dict[int, tuple[float, float]], target: float) -> dict[str, i
 
 
 def models_to_reach(means: dict[int, float], target: float) -> int | None:
-    """Where a curve of mean bounds first reaches the target, interpolated in log models; None if it does not.
+    """Return where a curve of mean bounds first reaches the target, interpolated in log models; None if it does not.
 
-    A curve that begins above the target reached it with no more models than it begins with.
+    For a curve that begins above the target this is its first number of models, an upper limit.
     """
     ordered = sorted(means.items())
     if ordered[0][1] >= target:

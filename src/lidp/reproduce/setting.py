@@ -1,4 +1,4 @@
-"""The setting of the paper's Section 4: a Gaussian mechanism of sensitivity 1, and the methods it compares."""
+"""The setting of the paper's Section 4: a Gaussian mechanism of sensitivity 1, and the methods that are compared."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lidp.stats.wilson import Wilson
 Floats = NDArray[np.float64]
 
 NOMINAL = (1.0, 2.0, 4.0, 8.0)
-"""The paper's ε: those of Rényi accounting, above the exact ones."""
+"""The paper's ε, by Rényi accounting; the exact ones are smaller."""
 DELTA = 1e-5
 BETA = 0.05
 DIMENSION = 10_000
 REPETITIONS = 25
 TUNINGS = 5
-"""Thresholds are tuned so many times, on trials of their own, and used in turn by the repetitions. The paper tunes once; then
-standard errors say nothing of the luck of that one tuning, which at the tail is most of it."""
+"""How often thresholds are tuned, each time on separate trials; repetitions use them in turn. The paper tunes once, and then
+standard errors leave out the randomness of tuning, which dominates in the tail."""
 NO_CANDIDATES = "none"
 
 WILSONS: dict[str, Wilson] = {
@@ -35,21 +35,21 @@ WILSONS: dict[str, Wilson] = {
     "4th-order Wilson as printed": Wilson(4, as_printed=True),
 }
 CANDIDATES = {"paper": CentralGrid(), "tail": TailQuantiles()}
-"""Thresholds tried when tuning: the paper's 500 values between quantiles, and ours, which reach into the tails."""
+"""Thresholds tried when tuning: the paper's 500 values between two quantiles, and 500 quantiles that reach into the tails."""
 
 
 def noise(nominal: float) -> float:
-    """The σ that the paper's accounting gives a nominal ε."""
+    """Return the σ for a nominal ε by the paper's accounting."""
     return sigma_for(nominal, DELTA, renyi=True)
 
 
 def exact_epsilon(nominal: float) -> float:
-    """What that σ truly buys."""
+    """Return the exact ε of the σ for a nominal ε."""
     return gaussian_epsilon(1 / noise(nominal), DELTA)
 
 
 def forward_bounds(scores: Scores, thresholds: Floats) -> dict[str, Floats]:
-    """ε̂ of every method at each of several sorted thresholds, in the paper's one direction, β/2 on either rate."""
+    """Return ε̂ of every method at each of several sorted thresholds, in the paper's one direction, with β/2 for each rate."""
     counted = tails(arms_of(scores), thresholds, Direction.FORWARD)
     return {
         name: epsilon_of_rates(method.lower(counted.high, BETA / 2), method.upper(counted.low, BETA / 2), DELTA)
@@ -58,18 +58,18 @@ def forward_bounds(scores: Scores, thresholds: Floats) -> dict[str, Floats]:
 
 
 def tune(scores: Scores) -> list[Row]:
-    """The best threshold of every method and set of candidates, on these scores, which are then put away."""
-    found = []
+    """Return the best threshold of every method and set of candidates; the scores may not be used for a bound afterwards."""
+    tuned = []
     for candidates, grid in CANDIDATES.items():
         thresholds = grid(*arms_of(scores))
         for name, bounds in forward_bounds(scores, thresholds).items():
             best = float(thresholds[int(np.argmax(bounds))])
-            found.append({"method": name, "candidates": candidates, "threshold": best})
-    return found
+            tuned.append({"method": name, "candidates": candidates, "threshold": best})
+    return tuned
 
 
 def measure(scores: Scores, tuned: Sequence[Row]) -> list[Row]:
-    """ε̂ of every tuned method on fresh scores."""
+    """Return ε̂ of every tuned method on fresh scores."""
     thresholds = np.unique([row["threshold"] for row in tuned])
     bounds = forward_bounds(scores, thresholds)
     return [
@@ -80,11 +80,17 @@ def measure(scores: Scores, tuned: Sequence[Row]) -> list[Row]:
 
 
 def applicable_wilsons(canaries: int) -> dict[str, Wilson]:
-    """The orders that so many canaries allow."""
+    """Return the methods whose order is at most the number of canaries."""
     return {name: method for name, method in WILSONS.items() if (method.order or 1) <= canaries}
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error (0 for a single value)."""
+    """Return the mean and its standard error (0 for a single value)."""
     error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
     return float(np.mean(values)), error
+
+
+def mean_columns(bounds: Sequence[float]) -> Row:
+    """Return the columns of a table that summarise repeated bounds."""
+    mean, error = mean_and_error(bounds)
+    return {"epsilon_hat": mean, "standard_error": error, "repetitions": len(bounds)}

@@ -1,8 +1,8 @@
 """The data sets and models of the paper's Section 6, at every scale.
 
-``reduced`` keeps the paper's models and batch size and takes fewer records and steps: so few that thousands of models take minutes,
-and so many that a canary is about as hard to see as in the paper (a fourth to three fourths of a standard deviation). Purchases
-are synthetic there, of ten kinds.
+``reduced`` keeps the paper's models and batch size and takes fewer records and steps: few enough to train thousands of models
+in minutes, and enough that a canary is about as hard to detect as in the paper (a fourth to three fourths of a standard
+deviation). Purchases are synthetic there, of ten classes.
 """
 
 from __future__ import annotations

@@ -1,33 +1,30 @@
-"""ε̂ of trained models against the number of trials: the paper's Section 6, its Table 1, and betting on as many models."""
+"""ε̂ of trained models against the number of trials: the paper's Section 6 and Table 1, and betting on as many models."""
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
+from lidp.reproduce.experiment import Experiment, Finding, Row, Scale, Source
 from lidp.reproduce.models_needed import models_to_reach
-from lidp.reproduce.sweeps import SINGLE, look_up, method_of
+from lidp.reproduce.sweeps import SINGLE, method_of, select
 from lidp.reproduce.training_pairs import FMNIST_LINEAR, FMNIST_MLP, PURCHASES_MLP, Pair
-from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, Run, TrainedModels, run_of, scores_of
+from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, FinishedRun, Run, TrainedModels
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.lifted_betting import LiftedBetting
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 NOMINAL = (2.0, 4.0, 8.0, 16.0)
 MANY = 16
 """Canaries of the paper's Table 1."""
-_FEWER = 8.0
-"""Times fewer models that the coin wager should need."""
+_MODELS_RATIO = 8.0
+"""How many times fewer models the coin wager should need."""
 ORDERS = ("2nd-order Wilson", "4th-order Wilson")
-TOGETHER = {Scale.SMOKE: 4, Scale.REDUCED: 40, Scale.PAPER: 25}
-"""Trials in a cell: as many as one would not mind to lose."""
+JUDGED = {"score": "centred", "candidates": "tail"}
+"""Scores and candidate thresholds that findings are about."""
 
 PAPER_FACTORS = {  # (pair, canary): factors at ε = 2, 4, 8, 16, by order; Table 1 of the paper
     ("fmnist-linear", "tail-example"): {ORDERS[0]: (0.68, 3.31, 2.55, 4.38), ORDERS[1]: (0.42, 2.68, 2.29, 3.76)},
@@ -40,51 +37,46 @@ PAPER_FACTORS = {  # (pair, canary): factors at ε = 2, 4, 8, 16, by order; Tabl
 
 
 def nominal_epsilons(scale: Scale) -> list[float]:
-    """The nominal ε of a scale, the middle first, if time is short."""
+    """Return the nominal ε of a scale, those near 8 first, in case time runs out."""
     return sorted(NOMINAL if scale is not Scale.SMOKE else NOMINAL[2:], key=lambda epsilon: abs(epsilon - 8))
 
 
-def bounds_table(rows: Sequence[Row], trials: Sequence[int]) -> list[Row]:
-    """ε̂ of every method on scores of every kind, for parts of so many trials each.
+def bounds_table(runs: Sequence[FinishedRun], trials: Sequence[int]) -> list[Row]:
+    """Return ε̂ of every method on both kinds of scores, for each number of trials.
 
-    A method that tunes a threshold does so on a part of other trials, equally many, which count as models. Disjoint parts are
-    repetitions; the largest number has one a seed. Runs of which not all is computed yet give what they can.
+    Disjoint parts of a run are repetitions; the largest number of trials has one repetition per seed. A method that tunes a
+    threshold does so on a part of the tuning run, whose models are counted. Unfinished runs contribute what they have.
     """
-    runs: dict[tuple[Any, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        key = (row["pair"], row["canary"], row["nominal"], row["canaries"], row["seed"])
-        runs[key][row["step"]].append(row)
-    found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-    facts: dict[tuple[Any, ...], Row] = {}
-    for (pair, canary, nominal, canaries, _), steps in runs.items():
+    steps: dict[tuple[Any, ...], dict[str, FinishedRun]] = defaultdict(dict)
+    for one in runs:
+        run = one.run
+        steps[run.pair, run.canary, run.nominal, run.canaries, run.seed][run.step] = one
+    bounds: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    models: dict[tuple[Any, ...], int] = {}
+    for (*kind, _seed), finished in steps.items():
+        run = next(iter(finished.values())).run
         for score in SCORES:
-            scores = {step: scores_of(steps[step], score) for step in STEPS if steps[step]}
-            for method, candidates, n, models, epsilon in _bounds(scores, trials):
-                place = (pair, canary, nominal, canaries, score, method, candidates, n)
-                pilots = run_of(steps[next(iter(steps))][0]).pilots
-                facts[place] = {"models": models + (pilots if score == "centred" or canary == "tail-example" else 0)}
-                found[place].append(epsilon)
+            pilots = run.pilots if score == "centred" or run.canary == "tail-example" else 0
+            scores = {step: one.scores[score] for step, one in finished.items()}
+            for method, candidates, n, trained, epsilon in _bounds(scores, trials):
+                key = (*kind, score, method, candidates, n)
+                models[key] = trained + pilots
+                bounds[key].append(epsilon)
     names = ("pair", "canary", "nominal_epsilon", "canaries", "score", "method", "candidates", "trials")
-    table = []
-    for key, values in sorted(found.items()):
-        mean, error = setting.mean_and_error(values)
-        table.append(
-            dict(zip(names, key, strict=True))
-            | facts[key]
-            | {"epsilon_hat": mean, "standard_error": error, "repetitions": len(values)}
-        )
-    return table
+    return [
+        dict(zip(names, key, strict=True)) | {"models": models[key]} | setting.mean_columns(values)
+        for key, values in sorted(bounds.items())
+    ]
 
 
 def _bounds(scores: dict[str, Scores], trials: Sequence[int]) -> Iterator[tuple[str, str, int, int, float]]:
-    """Method, candidates, trials, models and ε̂ for each disjoint part."""
+    """Yield method, candidates, trials, models and ε̂ for each disjoint part."""
     options = {"delta": setting.DELTA, "failure_probability": setting.BETA}
     none = setting.NO_CANDIDATES
     for n in trials:
-        measured, tuned = scores.get("measure"), scores.get("tune")
-        for part in _parts(measured, n):
+        for part in _parts(scores.get("measure"), n):
             yield "lifted betting", none, n, 2 * n, LiftedBetting().bound(part, **options).epsilon
-        for part, other in zip(_parts(measured, n), _parts(tuned, n), strict=False):
+        for part, other in zip(_parts(scores.get("measure"), n), _parts(scores.get("tune"), n), strict=False):
             for row in setting.measure(part, setting.tune(other)):
                 name = method_of(row | {"canaries": part.canaries})
                 yield name, row["candidates"], n, 4 * n, row["epsilon"]
@@ -102,47 +94,34 @@ class TrainingTrials(TrainedModels):
     """ε̂ against the number of trials for one data set and model, K = 16 and K = 1, both kinds of canary."""
 
     def __init__(self, pair: Pair, name: str, *, reduced: tuple[int, ...], seeds: int = 1) -> None:
-        """``reduced`` and ``seeds`` are the numbers of trials and of repetitions at that scale."""
+        """``reduced`` and ``seeds`` are the numbers of trials and the repetitions at that scale."""
         self.pair = pair
-        # The largest number of trials n is trained, smaller ones are parts of it.
+        # The largest number of trials is run; smaller ones are parts of it.
         self.trials = {Scale.SMOKE: (4, 8), Scale.REDUCED: reduced, Scale.PAPER: (125, 250, 500, 1000)}
         self.seeds = {Scale.SMOKE: 1, Scale.REDUCED: seeds, Scale.PAPER: 1}
         self.name = name
         self.about = f"ε̂ against the number of trials n for trained models, K = 16 against K = 1: {pair.name}"
 
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:  # nothing depends on other cells
-        largest = self.trials[scale][-1]
-        runs = [
-            Run(self.pair.name, self.pair.schedules[scale], canary, epsilon, canaries, step, seed)
+    def runs(self, scale: Scale) -> dict[Run, int]:
+        return {
+            Run(self.pair.name, self.pair.schedules[scale], canary, epsilon, canaries, step, seed): self.trials[scale][-1]
             for seed in range(self.seeds[scale])
             for epsilon in nominal_epsilons(scale)
             for canary in reversed(CANARIES)
             for canaries in (MANY, 1)
             for step in (STEPS if canaries == MANY else STEPS[:2])
-        ]
-        cells = {run: run.cells(largest, TOGETHER[scale]) for run in runs}
-        if scale is not Scale.PAPER:
-            return [cell for run in runs for cell in cells[run]]
-        # By stages, so that what there was time for can be compared.
-        return [
-            cell
-            for fewer, more in itertools.pairwise((0, *self.trials[scale]))
-            for run in runs
-            for cell in cells[run]
-            if fewer <= cell.settings["first"] < more
-        ]
+        }
 
-    def table(self, rows: Sequence[Row]) -> list[Row]:
-        # Smaller numbers than the paper's too, for runs that time has cut short.
+    def stages(self, scale: Scale) -> Sequence[int]:
+        # At the paper's size runs can be compared however far time allows.
+        return self.trials[scale] if scale is Scale.PAPER else self.trials[scale][-1:]
+
+    def table(self, rows: Sequence[FinishedRun]) -> list[Row]:
+        # Also smaller numbers than the paper's, for runs that the deadline cut short.
         return bounds_table(rows, sorted({25, 50, *(n for sizes in self.trials.values() for n in sizes)}))
 
     def findings(self, table: Sequence[Row]) -> list[Finding]:
-        return [*_rankings(table), *factor_findings(table), *_wagers(table)]
-
-    def figure(self, table: Sequence[Row]) -> Figure:
-        from lidp.reproduce.training_figures import trials_figure
-
-        return trials_figure(table)
+        return [*_ranking_findings(table), *factor_findings(factors(table)), *_wager_findings(table)]
 
 
 class Table1(Experiment):
@@ -156,22 +135,12 @@ class Table1(Experiment):
     def sources(self) -> tuple[Source, ...]:
         return SECTION_6_TRIALS
 
-    def table(self, rows: Sequence[Row]) -> list[Row]:
-        by_pair = {source.pair.name: source for source in SECTION_6_TRIALS}
-        table = []
-        for pair, source in by_pair.items():
-            own = [row for row in rows if row["pair"] == pair]
-            if own:
-                table += factors(source.table(own))
-        return table
+    def table(self, rows: Sequence[FinishedRun]) -> list[Row]:
+        tables = [source.table([row for row in rows if row.run.pair == source.pair.name]) for source in SECTION_6_TRIALS]
+        return [row for table in tables for row in factors(table)]
 
     def findings(self, table: Sequence[Row]) -> list[Finding]:
-        return [_factor_finding(row) for row in table if row["score"] == "centred" and row["candidates"] == "tail"]
-
-    def figure(self, table: Sequence[Row]) -> Figure:
-        from lidp.reproduce.training_figures import factors_figure
-
-        return factors_figure(table)
+        return factor_findings(table)
 
 
 SECTION_6_TRIALS = (
@@ -182,25 +151,24 @@ SECTION_6_TRIALS = (
 
 
 def factors(table: Sequence[Row]) -> list[Row]:
-    """For each setting: the trials of one canary over those that K canaries need for the same ε̂, as in the paper's Table 1.
+    """Return the factors of the paper's Table 1: trials of one canary over trials of K canaries for the same ε̂.
 
-    Empty where one canary finds nothing at all, or K canaries nowhere come near.
+    A factor is empty where the bound of one canary is 0, or where K canaries do not reach it.
     """
+    names = ("pair", "canary", "nominal_epsilon", "score", "candidates")
     groups: dict[tuple[Any, ...], dict[tuple[str, int], float]] = defaultdict(dict)
     for row in table:
-        key = tuple(row[name] for name in ("pair", "canary", "nominal_epsilon", "score", "candidates"))
-        groups[key][row["method"], row["trials"]] = row["epsilon_hat"]
-    found = []
-    for (pair, canary, nominal, score, candidates), values in sorted(groups.items()):
-        counts = sorted(n for method, n in values if method == SINGLE)
+        groups[tuple(row[name] for name in names)][row["method"], row["trials"]] = row["epsilon_hat"]
+    result = []
+    for (pair, canary, nominal, score, candidates), bounds in sorted(groups.items()):
+        counts = sorted(n for method, n in bounds if method == SINGLE)
         if not counts:
             continue
-        largest, goal = counts[-1], values[SINGLE, counts[-1]]
+        largest, goal = counts[-1], bounds[SINGLE, counts[-1]]
         for order in ORDERS:
-            curve = [(n, values[order, n]) for n in counts if (order, n) in values]
+            curve = [(n, bounds[order, n]) for n in counts if (order, n) in bounds]
             needed = trials_to_reach(curve, goal) if goal > 0 and curve else None
-            index = NOMINAL.index(nominal)
-            found.append(
+            result.append(
                 {
                     "pair": pair,
                     "canary": canary,
@@ -212,14 +180,14 @@ def factors(table: Sequence[Row]) -> list[Row]:
                     "epsilon_one_canary": goal,
                     "epsilon_many": dict(curve).get(largest, ""),
                     "factor": "" if needed is None else largest / needed,
-                    "paper": PAPER_FACTORS[pair, canary][order][index],
+                    "paper": PAPER_FACTORS[pair, canary][order][NOMINAL.index(nominal)],
                 }
             )
-    return found
+    return result
 
 
 def trials_to_reach(curve: Sequence[tuple[int, float]], goal: float) -> float | None:
-    """Where a curve of bounds reaches a goal, by straight lines between its points, the outer ones drawn out; None if nowhere."""
+    """Return where a curve of bounds reaches a goal, by linear inter- and extrapolation; None if nowhere."""
     for (fewer, below), (more, above) in itertools.pairwise(curve):
         if below < goal <= above:
             return fewer + (more - fewer) * (goal - below) / (above - below)
@@ -228,75 +196,60 @@ def trials_to_reach(curve: Sequence[tuple[int, float]], goal: float) -> float | 
     (fewer, below), (more, above) = curve[:2] if curve[0][1] >= goal else curve[-2:]
     if above <= below:
         return None
-    found = fewer + (more - fewer) * (goal - below) / (above - below)
-    return found if found >= 1 else float(curve[0][0])  # a straight line would reach it before the first trial
+    trials = fewer + (more - fewer) * (goal - below) / (above - below)
+    return trials if trials >= 1 else float(curve[0][0])  # the line would reach the goal before the first trial
 
 
 def factor_findings(table: Sequence[Row]) -> list[Finding]:
-    """The factors of the paper's Table 1 that a table of bounds gives."""
-    return [_factor_finding(row) for row in factors(table) if row["score"] == "centred" and row["candidates"] == "tail"]
+    """Compare a table of factors with the paper's Table 1."""
+    return [
+        Finding(
+            f"{row['pair']}, {row['canary']}, ε = {row['nominal_epsilon']:g}, {row['method']}: "
+            f"times fewer trials than one canary at n = {row['trials']:,}",
+            None if row["factor"] == "" else float(row["factor"]),
+            row["paper"],
+            note=f"one canary {row['epsilon_one_canary']:.2f}, K = {MANY} {row['epsilon_many'] or 0:.2f}",
+        )
+        for row in select(table, **JUDGED)
+    ]
 
 
-def _factor_finding(row: Row) -> Finding:
-    statement = (
-        f"{row['pair']}, {row['canary']}, ε = {row['nominal_epsilon']:g}, {row['method']}: "
-        f"times fewer trials than one canary at n = {row['trials']:,}"
-    )
-    ours = None if row["factor"] == "" else float(row["factor"])
-    note = f"one canary {row['epsilon_one_canary']:.2f}, K = {MANY} {row['epsilon_many'] or 0:.2f}"
-    return Finding(statement, ours, row["paper"], note=note)
-
-
-def _rankings(table: Sequence[Row]) -> list[Finding]:
-    """K = 16 above K = 1 at the same number of trials."""
-    found = []
+def _ranking_findings(table: Sequence[Row]) -> list[Finding]:
+    """Compare ε̂ of K = 16 with that of K = 1 at the same number of trials."""
+    findings = []
     for canary, nominal in dict.fromkeys((row["canary"], row["nominal_epsilon"]) for row in table):
-        common = {"canary": canary, "nominal_epsilon": nominal, "score": "centred", "candidates": "tail"}
-        counts = {
-            row["trials"]
-            for row in table
-            if row["method"] == SINGLE and row["canary"] == canary and row["nominal_epsilon"] == nominal
-        }
-        if not counts:
-            continue
-        one = look_up(table, **common, method=SINGLE, trials=max(counts))
-        many = look_up(table, **common, method=ORDERS[0], trials=max(counts))
-        if one is not None and many is not None:
-            statement = (
-                f"{canary}, ε = {nominal:g}, n = {max(counts):,}: ε̂ of K = {MANY} minus ε̂ of K = 1, 2nd-order Wilson"
-            )
-            note = f"{many['epsilon_hat']:.2f} against {one['epsilon_hat']:.2f}"
-            # Two bounds of 0 are no ranking.
-            least = 0.0 if max(many["epsilon_hat"], one["epsilon_hat"]) > 0 else None
-            found.append(Finding(statement, many["epsilon_hat"] - one["epsilon_hat"], at_least=least, note=note))
-    return found
+        rows = select(table, canary=canary, nominal_epsilon=nominal, **JUDGED)
+        largest = max((row["trials"] for row in rows if row["method"] == SINGLE), default=0)
+        one, many = (select(rows, method=method, trials=largest) for method in (SINGLE, ORDERS[0]))
+        if one and many:
+            ours, theirs = many[0]["epsilon_hat"], one[0]["epsilon_hat"]
+            statement = f"{canary}, ε = {nominal:g}, n = {largest:,}: ε̂ of K = {MANY} minus ε̂ of K = 1, 2nd-order Wilson"
+            least = 0.0 if max(ours, theirs) > 0 else None  # two bounds of 0 are no ranking
+            findings.append(Finding(statement, ours - theirs, at_least=least, note=f"{ours:.2f} against {theirs:.2f}"))
+    return findings
 
 
-def _wagers(table: Sequence[Row]) -> list[Finding]:
-    """Models that the coin wager needs for what 2nd-order Wilson reaches with all its trials, tuning and pilots counted."""
-    found = []
+def _wager_findings(table: Sequence[Row]) -> list[Finding]:
+    """Compare the models of 2nd-order Wilson with those the coin wager needs for the same ε̂, tuning and pilots counted."""
+    findings = []
     for canary, nominal in dict.fromkeys((row["canary"], row["nominal_epsilon"]) for row in table):
-        here = [
-            row for row in table if (row["canary"], row["nominal_epsilon"], row["score"]) == (canary, nominal, "centred")
-        ]
-        curve = {row["models"]: row["epsilon_hat"] for row in here if row["method"] == "coin wager"}
+        rows = select(table, canary=canary, nominal_epsilon=nominal, score="centred")
+        curve = {row["models"]: row["epsilon_hat"] for row in select(rows, method="coin wager")}
         for candidates in setting.CANDIDATES:
-            theirs = [row for row in here if (row["method"], row["candidates"]) == (ORDERS[0], candidates)]
-            if not theirs or not curve:
+            wilson = select(rows, method=ORDERS[0], candidates=candidates)
+            most = max(wilson, key=lambda row: row["models"], default={"epsilon_hat": 0.0})
+            if most["epsilon_hat"] <= 0 or not curve:
                 continue
-            most = max(theirs, key=lambda row: row["models"])
             needed = models_to_reach(curve, most["epsilon_hat"])
-            if most["epsilon_hat"] <= 0:
-                continue
             statement = (
                 f"{canary}, ε = {nominal:g}: models of 2nd-order Wilson, {candidates} candidates, over the coin wager's"
             )
             note = f"{most['models']:,} models for ε̂ = {most['epsilon_hat']:.2f}"
             if needed is None:
-                beyond = f"{note}; the wager does not reach it with {max(curve):,}"
-                found.append(Finding(statement, None, note=beyond, wanted=_FEWER * max(curve) >= most["models"]))
+                note += f"; the wager does not reach it with {max(curve):,}"
+                wanted = _MODELS_RATIO * max(curve) >= most["models"]
+                findings.append(Finding(statement, None, note=note, wanted=wanted))
             else:
-                found.append(
-                    Finding(statement, most["models"] / needed, at_least=_FEWER, note=f"{note}; the wager {needed:,}")
-                )
-    return found
+                note += f"; the wager {needed:,}"
+                findings.append(Finding(statement, most["models"] / needed, at_least=_MODELS_RATIO, note=note))
+    return findings

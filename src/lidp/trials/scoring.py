@@ -50,6 +50,8 @@ class Scene:
     """whether canaries may be scored together; see :func:`raw_scores`"""
     trouble: list[str] = field(default_factory=list)
     """why canaries could not be scored, for the record"""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """numbers or text that the score wants kept with the trial, as metadata"""
 
 
 class TrialScore(Protocol):

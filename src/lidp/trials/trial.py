@@ -222,6 +222,7 @@ def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[
         scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
+    metadata |= {f"{arm.name}_{name}": _plain(value) for name, value in scene.notes.items()}
     unscored = ~np.isfinite(scores)
     if unscored.any():
         # A constant is a function of output and canary too. The whole run must not fail for one canary: see raw_scores.

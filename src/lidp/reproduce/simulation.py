@@ -1,0 +1,91 @@
+"""Run simulated experiments: cells in worker processes, each kept in the store as soon as it is finished."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+from lidp._runtime.interrupts import Interrupts
+from lidp._runtime.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
+from lidp.errors import AuditFailed
+from lidp.reproduce.experiment import Cell, Computed, Experiment, Row, Scale, Session, Source
+
+
+class Simulation(Source, Experiment):
+    """An experiment on a simulated mechanism, which is its own source."""
+
+    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self,)
+
+    @abstractmethod
+    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
+        """Return all cells that can be computed given the rows so far; called again until it returns nothing new."""
+
+    @abstractmethod
+    def run(self, cell: Cell) -> list[Row]:
+        """Compute a cell."""
+
+    def compute(self, session: Session) -> Computed:
+        finished: dict[str, list[Row]] = {}
+        with Interrupts() as interrupts, _worker_pool(session.workers) as pool:
+            while True:
+                cells = self.cells(session.scale, [row for key in sorted(finished) for row in finished[key]])
+                unread = [cell.key for cell in cells if cell.key not in finished]
+                kept = {key: rows for key in unread if (rows := session.store.fact(key)) is not None}
+                finished |= kept
+                missing = [cell for cell in cells if cell.key not in finished]
+                if not kept and (not missing or session.is_over()):
+                    return Computed([row for cell in cells for row in finished.get(cell.key, [])], len(missing))
+                computed = self._run_all([] if kept else missing, pool, session)
+                for done, (cell, rows) in enumerate(computed, start=1 + len(cells) - len(missing)):
+                    with interrupts.held():
+                        session.store.keep_fact(cell.key, rows)
+                        finished[cell.key] = rows
+                    if interrupts.seen:  # also if the interrupt came in code that ignores exceptions
+                        raise KeyboardInterrupt
+                    session.report(self.name, done, len(cells))
+
+    def _run_all(
+        self, cells: Sequence[Cell], pool: ProcessPoolExecutor, session: Session
+    ) -> Iterator[tuple[Cell, list[Row]]]:
+        """Run cells until all are finished, or until the deadline and then those that have been started."""
+        waiting = list(reversed(cells))
+        running: dict[Future[list[Row]], Cell] = {}
+        while running or waiting:
+            # Enough to keep every worker busy, and few that have been started when time is up.
+            while waiting and len(running) < 2 * session.workers:
+                cell = waiting.pop()
+                running[pool.submit(self.run, cell)] = cell
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+            if session.is_over():
+                waiting = []
+
+
+@contextmanager
+def _worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Return a pool whose processes are killed on an error or interrupt: unfinished cells are computed again."""
+    with ProcessPoolExecutor(workers, initializer=_start_worker) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool:
+            raise AuditFailed(
+                "a worker process died (out of memory?); finished cells are kept: run the same command again"
+            ) from None
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _start_worker() -> None:
+    die_with_the_parent()
+    leave_interrupts_to_the_parent()
+    use_one_core()
