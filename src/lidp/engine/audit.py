@@ -120,7 +120,7 @@ def audit(
         stop_when=stop_when,
         origin=origin,
     )
-    executor = executor or choose_executor(workers, time_limit, retry)
+    executor = choose_executor(workers, time_limit, retry, executor)
     if store is None:
         return _Audit(plan, None, watch).run(executor)
     with _open(store, plan) as opened:
@@ -151,7 +151,7 @@ def resume(
                 f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
             )
         plan = replace(plan, target=target)
-        return _Audit(plan, opened, watch).run(executor or choose_executor(workers, time_limit, retry))
+        return _Audit(plan, opened, watch).run(choose_executor(workers, time_limit, retry, executor))
 
 
 def plan_of(store: str | Path) -> AuditPlan:
@@ -285,7 +285,7 @@ class _Audit:
             try:
                 work = partial(target.prepare, target.dataset, stream(self.plan.seed, trial=0, purpose=Purpose.PREPARATION))
                 with use_one_core(), user_code():  # one core as in trials: sums are rounded alike whoever runs them
-                    found = executor.prepare(work) if hasattr(executor, "prepare") else work()
+                    found = executor.prepare(work)
                 if interrupts.seen:
                     raise Interrupted  # it may have been taken for a failure of a pilot model
                 prepared = plain_preparation(found)
@@ -309,7 +309,7 @@ class _Audit:
         refuse_shared_randomness(executor, setup, whole if resumed else None)
         self._tell()
         # Executors that hand over nothing while they wait keep the driver from writing: a timer does it then.
-        self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))
+        self.recorder = Recorder(self.store, timer=not executor.yields_while_waiting)
         results = executor.run(setup, missing)
         try:
             for records in results:

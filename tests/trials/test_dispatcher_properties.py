@@ -1,0 +1,207 @@
+"""The dispatcher under any sequence of events that workers, nodes and clocks can produce."""
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from lidp.trials.dispatcher import Dispatcher, DispatchPolicy
+from lidp.trials.trial import TrialRecord
+
+DIED = "the worker process died"
+TRIALS = 25
+
+
+def record(index):
+    return TrialRecord(index, {"scores": np.zeros(1)})
+
+
+class Events(RuleBasedStateMachine):
+    """Sends events to a dispatcher, and notes for each trial how it ended and how often it ran to a death of its own.
+
+    Deferred batches are settled as the caller of the dispatcher does it: by a lost node or by a dead worker.
+    """
+
+    @initialize(
+        retry=st.booleans(),
+        limit=st.sampled_from([None, 3.0]),
+        each=st.booleans(),
+        together=st.booleans(),
+        capacity=st.integers(1, 4),
+    )
+    def set_up(self, retry, limit, each, together, capacity):
+        self.policy = DispatchPolicy(
+            retry=retry,
+            time_limit_seconds=limit,
+            batch_trials=6,
+            batch_seconds=2.0,
+            returns_each_record=each,
+            may_run_together=together,
+            node_check_seconds=2.0,
+            most_node_losses=10**6,
+            stall_seconds=5.0,
+        )
+        self.now = 0.0
+        self.dispatch = Dispatcher(range(TRIALS), self.policy, capacity=capacity, now=0.0)
+        self.outcomes = {}
+        self.charged = dict.fromkeys(range(TRIALS), 0)
+
+    def finish(self, index, how, attempts):
+        assert index not in self.outcomes, f"trial {index} ended twice"
+        assert attempts == self.charged[index] + (how != "died")
+        self.outcomes[index] = how
+
+    def pick(self, data, batches):
+        return data.draw(st.sampled_from(list(batches)))
+
+    def finish_lost(self, lost, running, *, together):
+        """Check whom the death of a worker is charged to, given the trials that it may have been running."""
+        if together and len(running) > 1:
+            assert lost == []
+            return
+        victim = running[0]
+        self.charged[victim] += 1
+        failed = not self.policy.retry or self.charged[victim] == 2
+        assert [trial.index for trial in lost] == ([victim] if failed else [])
+        for trial in lost:
+            assert trial.reason == DIED
+            assert trial.seconds >= 0
+            self.finish(victim, "died", trial.attempts)
+
+    @rule(quarters=st.integers(0, 16))  # sums of quarters of a second are exact
+    def wait(self, quarters):
+        self.now += quarters / 4
+
+    @rule(capacity=st.integers(1, 4))
+    def change_capacity(self, capacity):
+        self.dispatch.capacity = capacity
+
+    @rule()
+    def hand_out(self):
+        queued, running = list(self.dispatch.queued), len(self.dispatch.running)
+        batch = self.dispatch.next_batch()
+        if batch is None:
+            assert not queued or running >= self.dispatch.capacity
+            return
+        assert running < self.dispatch.capacity
+        assert batch.pending == queued[: len(batch.pending)]
+        if len(batch.pending) > 1:
+            assert len(batch.pending) <= self.policy.batch_trials
+            assert batch.together or self.policy.returns_each_record
+            assert not any(self.charged[index] for index in batch.pending)  # a second run is charged to nobody else
+        if batch.together:
+            assert self.policy.retry
+            assert self.policy.time_limit_seconds is None
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def start(self, data):
+        batch = self.pick(data, self.dispatch.running)
+        if batch.running_since is None:
+            self.dispatch.locate(batch, "a")
+            self.dispatch.start(batch, now=self.now)
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def return_records(self, data):
+        """One record or all of them, as the worker returns them; with records of other trials between, sent by a forked child."""
+        batch = self.pick(data, self.dispatch.running)
+        single = self.policy.returns_each_record and not batch.together
+        sent = batch.pending[:1] if single else list(batch.pending)
+        others = [index for index in range(TRIALS) if index not in batch.pending]
+        noise = data.draw(st.lists(st.sampled_from([*others, *sent, TRIALS + 1]), max_size=3))
+        accepted = self.dispatch.take_records(batch, [record(index) for index in (*sent, *noise)], now=self.now)
+        assert [one.index for one in accepted] == sent
+        for one in accepted:
+            self.finish(one.index, "returned", one.attempts)
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def kill_worker(self, data):
+        batch = self.pick(data, self.dispatch.running)
+        running = list(batch.pending)
+        self.finish_lost(self.dispatch.handle_dead_worker(batch, DIED, now=self.now), running, together=batch.together)
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def kill_idle_worker(self, data):
+        self.dispatch.return_undelivered(self.pick(data, self.dispatch.running))
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def lose_node(self, data):
+        self.dispatch.handle_lost_node(self.pick(data, self.dispatch.running))
+
+    @precondition(lambda self: self.dispatch.running)
+    @rule(data=st.data())
+    def defer(self, data):
+        self.dispatch.defer_until_node_checked(self.pick(data, self.dispatch.running), now=self.now)
+
+    @rule(gone=st.booleans())
+    def check_nodes(self, gone):
+        for batch in self.dispatch.due_node_checks(now=self.now):
+            assert self.now - batch.died_at >= self.policy.node_check_seconds
+            running = list(batch.pending)
+            if gone:
+                self.dispatch.handle_lost_node(batch)
+            else:
+                lost = self.dispatch.handle_dead_worker(batch, DIED, now=self.now)
+                self.finish_lost(lost, running, together=batch.together)
+
+    @rule()
+    def give_up_overdue(self):
+        for batch in self.dispatch.overdue(now=self.now):
+            assert not batch.together
+            assert self.now - batch.running_since > self.policy.time_limit_seconds
+            late = batch.pending[0]
+            lost = self.dispatch.give_up(batch, now=self.now)
+            assert lost.index == late
+            self.finish(late, "late", lost.attempts)
+
+    @rule(slots=st.integers(0, 4))
+    def resubmit_stalled(self, slots):
+        for batch in self.dispatch.take_back_stalled(slots=slots, now=self.now):
+            assert batch.running_since is None
+
+    @rule()
+    def hear(self):
+        self.dispatch.note_message(now=self.now)
+
+    @invariant()
+    def every_trial_is_in_exactly_one_place(self):
+        if not hasattr(self, "dispatch"):
+            return
+        batches = [*self.dispatch.running, *self.dispatch.deferred]
+        assert all(batch.pending for batch in batches)
+        somewhere = [*self.dispatch.queued, *(index for batch in batches for index in batch.pending), *self.outcomes]
+        assert sorted(somewhere) == list(range(TRIALS))
+        assert self.dispatch.done == (len(self.outcomes) == TRIALS)
+
+    @invariant()
+    def nothing_is_due_before_the_next_deadline(self):
+        if not hasattr(self, "dispatch"):
+            return
+        due = [*self.dispatch.overdue(now=self.now), *self.dispatch.due_node_checks(now=self.now)]
+        assert not due or self.dispatch.next_deadline() <= self.now
+
+    def teardown(self):
+        """Whatever has happened, workers that return their records finish every trial."""
+        if not hasattr(self, "dispatch"):
+            return
+        self.dispatch.capacity = 4
+        for _ in range(4 * TRIALS):
+            self.now += self.policy.node_check_seconds
+            self.check_nodes(gone=False)
+            while self.dispatch.next_batch() is not None:
+                pass
+            for batch in self.dispatch.running:
+                accepted = self.dispatch.take_records(batch, [record(index) for index in batch.pending], now=self.now)
+                for one in accepted:
+                    self.finish(one.index, "returned", one.attempts)
+        assert self.dispatch.done
+        assert sorted(self.outcomes) == list(range(TRIALS))
+        assert max(self.charged.values()) <= 1 + self.policy.retry
+
+
+TestEvents = Events.TestCase
+TestEvents.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
