@@ -61,9 +61,11 @@ class Events(RuleBasedStateMachine):
     def pick(self, data, batches):
         return data.draw(st.sampled_from(list(batches)))
 
-    def finish_lost(self, lost, running, *, together):
-        """Check whom the death of a worker is charged to, given the trials that it may have been running."""
-        if together and len(running) > 1:
+    def handle_death(self, batch, died_at):
+        """Report the death of a worker, and check which trial it is charged to."""
+        running = list(batch.pending)
+        lost = self.dispatch.handle_dead_worker(batch, DIED, now=self.now)
+        if batch.together and len(running) > 1:
             assert lost == []
             self.suspects.update(running)
             return
@@ -73,7 +75,7 @@ class Events(RuleBasedStateMachine):
         assert [trial.index for trial in lost] == ([victim] if failed else [])
         for trial in lost:
             assert trial.reason == DIED
-            assert trial.seconds >= 0
+            assert trial.seconds == (0 if batch.running_since is None else died_at - batch.running_since)
             self.finish(victim, "died", trial.attempts)
 
     @rule(quarters=st.sampled_from([1, 2, 8, 16, 24]))  # sums of quarters of a second are exact
@@ -128,9 +130,7 @@ class Events(RuleBasedStateMachine):
     @precondition(lambda self: self.dispatch.running)
     @rule(data=st.data())
     def kill_worker(self, data):
-        batch = self.pick(data, self.dispatch.running)
-        running = list(batch.pending)
-        self.finish_lost(self.dispatch.handle_dead_worker(batch, DIED, now=self.now), running, together=batch.together)
+        self.handle_death(self.pick(data, self.dispatch.running), self.now)
 
     @precondition(lambda self: self.dispatch.running)
     @rule(data=st.data(), idle=st.booleans())
@@ -150,12 +150,10 @@ class Events(RuleBasedStateMachine):
     def check_nodes(self, gone):
         for batch in self.dispatch.due_node_checks(now=self.now):
             assert self.now - batch.died_at >= self.policy.node_check_seconds
-            running = list(batch.pending)
             if gone:
                 self.dispatch.handle_lost_node(batch)
             else:
-                lost = self.dispatch.handle_dead_worker(batch, DIED, now=self.now)
-                self.finish_lost(lost, running, together=batch.together)
+                self.handle_death(batch, batch.died_at)
 
     @rule()
     def give_up_overdue(self):

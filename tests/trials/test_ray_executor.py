@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -19,7 +20,8 @@ from lidp.trials.ray_executor import Ray, _RayScheduler
 from lidp.trials.trial import TrialSetup
 from tests import engine
 from tests.engine import DESIGNS, Many, Numbers, claim_for, closeness, leaky, run, same
-from tests.trials.nodes import Located
+from tests.pages import ROOT
+from tests.trials.nodes import LONGEST_TEST_SECONDS, Located
 
 pytestmark = pytest.mark.cluster
 
@@ -185,18 +187,30 @@ def test_trials_that_no_node_can_ever_run_are_refused(ray):
         run(executor=Ray(cpus_per_trial=2))
 
 
+OWN_RAY = """
+import ray
+from lidp.trials.ray_executor import Ray
+from tests.engine import run, same
+
+def watch(progress):
+    if ray.is_initialized():
+        addresses.update(node["NodeManagerAddress"] for node in ray.nodes())
+
+addresses = set()
+same(run(executor=Ray(), watch=watch), run())
+assert addresses == {"127.0.0.1"}, addresses
+assert not ray.is_initialized()
+"""
+
+
 def test_without_an_address_ray_is_started_on_the_loopback_interface_and_stopped():
-    import ray
-
-    addresses = []
-
-    def watch(progress):
-        if ray.is_initialized():
-            addresses.extend(node["NodeManagerAddress"] for node in ray.nodes())
-
-    same(run(executor=Ray(), watch=watch), run())
-    assert set(addresses) == {"127.0.0.1"}
-    assert not ray.is_initialized()
+    """In a process of its own: Ray runs no tasks of a process that has started a cluster, stopped it and connected to another."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", OWN_RAY]
+    ended = subprocess.run(
+        words, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, timeout=LONGEST_TEST_SECONDS
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize(
