@@ -29,7 +29,7 @@ def records(batch):
 def start(dispatch, now=0.0):
     """Hand out the next batch and start it."""
     batch = dispatch.next_batch()
-    dispatch.start(batch, now=now)
+    dispatch.note_start(batch, now=now)
     return batch
 
 
@@ -211,7 +211,7 @@ def test_a_lost_node_charges_no_trial_and_its_batch_stays_whole():
     dispatch = dispatcher(100, **RAY, retry=True)
     warm_up(dispatch)
     batch = start(dispatch, now=1.0)
-    dispatch.locate(batch, "a")
+    dispatch.note_node(batch, "a")
     dispatch.handle_lost_node(batch)
     again = start(dispatch, now=2.0)
     assert again.pending == list(range(1, 9))
@@ -251,10 +251,10 @@ def test_a_trial_that_hangs_after_its_first_run_died_had_two_attempts():
 def test_the_clock_of_a_batch_that_waits_does_not_run():
     dispatch = dispatcher(1, **RAY, time_limit_seconds=5.0)
     batch = dispatch.next_batch()
-    dispatch.locate(batch, "a")
+    dispatch.note_node(batch, "a")
     assert dispatch.next_deadline() == math.inf
     assert dispatch.overdue(now=1000.0) == []
-    dispatch.start(batch, now=1000.0)
+    dispatch.note_start(batch, now=1000.0)
     assert dispatch.next_deadline() == 1005.0
 
 
@@ -272,7 +272,7 @@ def stalled(waiting=2, **options):
     """Return a dispatcher with one batch that runs and some that wait."""
     dispatch = dispatcher(10, capacity=1 + waiting, stall_seconds=20.0, **{**RAY, **options})
     running = start(dispatch)
-    dispatch.locate(running, "a")
+    dispatch.note_node(running, "a")
     return dispatch, [dispatch.next_batch() for _ in range(waiting)]
 
 
@@ -304,5 +304,5 @@ def test_batches_are_taken_back_less_and_less_often_until_a_message_comes():
 def test_a_batch_that_is_on_a_node_is_not_taken_back():
     """It may have loaded what it needs, and started."""
     dispatch, (first, second) = stalled()
-    dispatch.locate(first, "b")
+    dispatch.note_node(first, "b")
     assert dispatch.take_back_stalled(slots=3, now=21.0) == [second]

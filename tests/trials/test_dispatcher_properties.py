@@ -101,16 +101,16 @@ class Events(RuleBasedStateMachine):
             assert self.policy.retry
             assert self.policy.time_limit_seconds is None
         if starts:
-            self.dispatch.locate(batch, "a")
-            self.dispatch.start(batch, now=self.now)
+            self.dispatch.note_node(batch, "a")
+            self.dispatch.note_start(batch, now=self.now)
 
     @precondition(lambda self: self.dispatch.running)
     @rule(data=st.data())
     def start(self, data):
         batch = self.pick(data, self.dispatch.running)
         if batch.running_since is None:
-            self.dispatch.locate(batch, "a")
-            self.dispatch.start(batch, now=self.now)
+            self.dispatch.note_node(batch, "a")
+            self.dispatch.note_start(batch, now=self.now)
             self.dispatch.note_message(now=self.now)
 
     @precondition(lambda self: self.dispatch.running)

@@ -161,13 +161,13 @@ def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, tmp_path, monk
         for process in (os.getppid(), os.getpid()):
             os.kill(process, signal.SIGKILL)
 
-    def start(self, batch, *, now):
+    def note_start(self, batch, *, now):
         usual(self, batch, now=now)
         heard.touch()
 
     bomb.draws_only_from_rng = True  # the probe would bring down the nodes that the trials need
-    usual = Dispatcher.start
-    monkeypatch.setattr(Dispatcher, "start", start)
+    usual = Dispatcher.note_start
+    monkeypatch.setattr(Dispatcher, "note_start", note_start)
     monkeypatch.setattr(ray_executor, "_MOST_NODE_LOSSES", 0)
     monkeypatch.setattr(ray_executor, "_NO_SLOT_SECONDS", 100.0)
     with pytest.raises(AuditFailed, match="lost its node 1 times"):

@@ -155,11 +155,11 @@ class Dispatcher:
         self._running[batch] = None
         return batch
 
-    def locate(self, batch: Batch, node: str) -> None:
+    def note_node(self, batch: Batch, node: str) -> None:
         """Note that a batch is on a node, where it may first have to load what it needs."""
         batch.node = node
 
-    def start(self, batch: Batch, *, now: float) -> None:
+    def note_start(self, batch: Batch, *, now: float) -> None:
         """Note that the first trial of a batch starts now."""
         batch.running_since = now
 

@@ -148,7 +148,7 @@ class _Pool:
         batch = self.dispatcher.next_batch()
         if batch is None:
             return
-        self.dispatcher.start(batch, now=time.monotonic())
+        self.dispatcher.note_start(batch, now=time.monotonic())
         try:
             worker.pipe.send((batch.pending, batch.together))
         except OSError:  # the worker died idle

@@ -223,9 +223,9 @@ class _RayScheduler:
             raise _failure(error) from None
         if isinstance(message, tuple):
             node, starts = message
-            self.dispatcher.locate(batch, node)
+            self.dispatcher.note_node(batch, node)
             if starts:
-                self.dispatcher.start(batch, now=time.monotonic())
+                self.dispatcher.note_start(batch, now=time.monotonic())
             return []
         records = self.dispatcher.take_records(batch, message, now=time.monotonic())
         if not batch.pending:
