@@ -78,9 +78,13 @@ class Events(RuleBasedStateMachine):
             assert trial.seconds == (0 if batch.running_since is None else died_at - batch.running_since)
             self.finish(victim, "died", trial.attempts)
 
-    @rule(quarters=st.sampled_from([1, 2, 8, 16, 24]))  # sums of quarters of a second are exact
-    def wait(self, quarters):
+    @rule(quarters=st.sampled_from([1, 2, 8, 16, 24]), acts=st.booleans(), gone=st.booleans())
+    def wait(self, quarters, acts, gone):
+        """Let time pass, in quarters of a second, whose sums are exact; do what is due then, or do it later."""
         self.now += quarters / 4
+        if acts:
+            self.give_up_overdue()
+            self.check_nodes(gone)
 
     @rule(starts=st.booleans(), capacity=st.integers(1, 4))
     def hand_out(self, starts, capacity):
@@ -146,7 +150,6 @@ class Events(RuleBasedStateMachine):
     def defer(self, data):
         self.dispatch.defer_until_node_checked(self.pick(data, self.dispatch.running), now=self.now)
 
-    @rule(gone=st.booleans())
     def check_nodes(self, gone):
         for batch in self.dispatch.due_node_checks(now=self.now):
             assert self.now - batch.died_at >= self.policy.node_check_seconds
@@ -155,7 +158,6 @@ class Events(RuleBasedStateMachine):
             else:
                 self.handle_death(batch, batch.died_at)
 
-    @rule()
     def give_up_overdue(self):
         for batch in self.dispatch.overdue(now=self.now):
             assert not batch.together
