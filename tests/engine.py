@@ -13,7 +13,7 @@ import numpy as np
 import lidp
 from lidp import Claim, CoinFlip, LeaveOneOut, Neighbours, ReplaceOne, Target
 from lidp.store import Store
-from lidp.trials.executors import Serial
+from lidp.trials.executors import Executor, Serial
 from tests.waiting import wait_until
 
 
@@ -182,7 +182,7 @@ def claim_for(design, epsilon=1.0):
     return Claim(epsilon, 1e-5, design.neighbours)
 
 
-class InterruptedAfter:
+class InterruptedAfter(Executor):
     """An executor that is interrupted after so many trials."""
 
     yields_while_waiting = True

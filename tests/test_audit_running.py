@@ -2,7 +2,6 @@
 
 import errno
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,11 +19,9 @@ from lidp._runtime.interrupts import Interrupts, held_signals
 from lidp.errors import AuditFailed, StoreError
 from lidp.result import AuditInterrupted
 from lidp.store import Store
-from lidp.trials.executors import Processes, Serial, _Pool
-from lidp.trials.trial import TrialSetup
 from tests import engine
-from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, run, same
-from tests.waiting import PATIENCE, wait_until_gone
+from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, run, same
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,21 +33,6 @@ def interrupts():
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # given back
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_one_worker_or_two_is_the_same(design):
-    options = {"claim": claim_for(design), "design": design}
-    same(run(**options, workers=1), run(**options, workers=2))
-
-
-def test_many_at_a_time_is_the_same():
-    batched = Target(Many(), Numbers(), closeness, dataset=[0.5, -0.5], name="leaky")
-    for design in DESIGNS:
-        options = {"claim": claim_for(design), "design": design, "trials": 70}
-        same(run(**options), run(batched, **options))
-    assert batched.mechanism.batches == 2 * len(DESIGNS)
-    same(run(trials=70), run(batched, trials=70, workers=2))
 
 
 def test_a_batch_that_fails_is_told_apart_trial_by_trial():
@@ -177,24 +159,6 @@ def test_a_store_knows_what_was_audited(tmp_path):
             run(other, store=tmp_path / "a.db", trials=5)
 
 
-def test_workers_do_not_outlive_a_killed_parent(tmp_path):
-    """Only the parent is killed: the store is free at once and can be gone on with."""
-    path = tmp_path / "a.db"
-    command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
-        "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
-    ]  # fmt: skip
-    for how, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 130)):
-        before = engine.finished(path)
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        engine.wait_for_more(path, before)
-        os.kill(process.pid, how)
-        complaint = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == code, complaint
-        wait_until_gone(str(path))
-    Store.open(path).close()
-
-
 def test_an_interrupt_that_comes_while_writing_waits(tmp_path, interrupts):
     """The second write is interrupted, and ends all the same."""
 
@@ -209,23 +173,6 @@ def test_an_interrupt_that_comes_while_writing_waits(tmp_path, interrupts):
         run(target, watch=interrupt, trials=400, store=tmp_path / "a.db")
     assert len(seen) == 1
     assert engine.finished(tmp_path / "a.db") == seen[0]
-
-
-def test_an_interrupt_that_comes_while_workers_start_leaves_none_behind(interrupts, monkeypatch):
-    """Python waits at its end for processes it has started; one that nobody dismisses would be waited for forever."""
-
-    def start(self):
-        worker = usual(self)
-        os.kill(os.getpid(), signal.SIGINT)
-        started.append(worker.process)
-        return worker
-
-    usual, started = _Pool._start, []
-    monkeypatch.setattr(_Pool, "_start", start)
-    with pytest.raises(AuditInterrupted):
-        run(workers=2)
-    assert len(started) == 2
-    assert not multiprocessing.active_children()
 
 
 def test_held_signals(interrupts):
@@ -271,57 +218,6 @@ def test_a_trial_that_swallows_an_interrupt_has_not_failed(tmp_path, interrupts)
     same(resumed, run(target))
 
 
-def test_a_worker_that_dies_in_a_batch_is_found_by_running_one_by_one():
-    class Killer(Many):
-        def __call__(self, dataset, rng):
-            if rng.random() < 0.05:
-                os._exit(7)
-            return leaky_output(dataset, rng)
-
-        def run_many(self, datasets, rngs):
-            return [self(dataset, rng) for dataset, rng in zip(datasets, rngs, strict=True)]
-
-    def leaky_output(dataset, rng):
-        return [value + 0.01 * rng.standard_normal() for value in dataset]
-
-    result = run(Target(Killer(), Numbers(), closeness), workers=2, trials=150, retry=True)
-    assert 1 <= result.failed_runs <= 20
-    assert result.retried_trials == result.failed_runs
-
-
-def test_a_process_that_dies_costs_its_trial_only():
-    target = Target(Trouble("dies"), Numbers(), closeness, dataset=[0.5])
-    result = run(target, workers=2, trials=60, retry=True)
-    assert 1 <= result.failed_runs <= 15
-    dead = [note for note in result.notes if note.failures]
-    assert all(note.attempts == 2 for note in dead)
-    assert all("worker process died (exit code 9)" in note.failures["scores"] for note in dead)
-    strict = run(target, workers=2, trials=60)
-    assert [note.index for note in strict.notes if note.failures] == [note.index for note in dead]
-    assert all(note.attempts == 1 for note in strict.notes)
-    assert strict.bound.epsilon == result.bound.epsilon
-
-
-def test_a_second_try_has_the_same_coins_and_stream(tmp_path):
-    fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
-    result = run(fragile, workers=2, trials=30, retry=True)
-    assert result.retried_trials >= 2
-    assert result.failed_runs == 0
-    same(result, run(fragile, workers=1, trials=30))
-
-
-def test_a_trial_that_hangs_is_given_up(tmp_path):
-    """Trials either take no time or hang forever: the limit is a thousand times what those take that do not hang."""
-    options = {"trials": 16, "store": tmp_path / "a.db"}
-    result = run(Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5]), **options, time_limit=4, workers=2)
-    late = [note for note in result.notes if note.failures]
-    assert all("time limit of 4 s" in note.failures["scores"] for note in late)
-    same(result, lidp.result_of(tmp_path / "a.db"))
-    # The same trials get into trouble whatever the trouble is.
-    expected = run(Target(Trouble("raises", 0.1), Numbers(), closeness, dataset=[0.5]), trials=16)
-    assert [note.index for note in late] == [note.index for note in expected.notes if note.failures] != []
-
-
 def test_interrupting_keeps_what_is_done(tmp_path):
     def interrupt(progress):
         if progress.done >= 10:
@@ -335,13 +231,6 @@ def test_interrupting_keeps_what_is_done(tmp_path):
     assert 10 <= caught.value.result.bound.trials < 1000
     mark.touch()
     same(run(target, trials=1000, store=tmp_path / "a.db"), run(target, trials=1000))
-
-
-@pytest.mark.parametrize("executor", [Serial(), Processes(2)], ids=["serial", "processes"])
-def test_executors_run_every_trial_once(executor):
-    setup = TrialSetup(LEAKY, CoinFlip(4), 0)
-    found = [record.index for records in executor.run(setup, list(range(5, 90))) for record in records]
-    assert sorted(found) == list(range(5, 90))
 
 
 def test_a_store_of_another_audit_is_refused_by_name(tmp_path):

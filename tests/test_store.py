@@ -13,6 +13,7 @@ import pytest
 from lidp import AuditFailed, StoreError, Target
 from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store, is_store
+from lidp.trials.executor import Executor
 from tests.engine import Numbers, closeness, finished, leaky, run
 from tests.stores import trial
 from tests.waiting import PATIENCE, wait_until
@@ -217,7 +218,7 @@ def test_progress_counts_each_trial_once(monkeypatch):
             looks.append(1)
             return len(self) > 0
 
-    class Fast:
+    class Fast(Executor):
         def run(self, setup, indices):
             for index in indices:
                 yield [TrialRecord(index, trial(index).arrays, Failures({"scores": "x"} if index == 7 else {}))]

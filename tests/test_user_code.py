@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.workers import Dismissed
 from lidp.errors import AuditFailed
 from lidp.result import AuditInterrupted
-from lidp.trials.executors import Processes, Serial, _Pool, _Worker
-from lidp.trials.trial import TrialSetup, failed_record
+from lidp.trials.executors import Processes, Serial
 from tests import engine
 from tests.engine import Numbers, closeness, leaky, run, same
 
@@ -257,59 +255,9 @@ def test_a_child_forked_by_a_score_or_a_preparation_does_not_go_on(leaving, exec
     check_children(tmp_path, at_least=3)
 
 
-def test_records_that_a_worker_should_not_have_sent_are_ignored():
-    """Duplicates and trials that it was not given, from a process that it forked."""
-    setup = TrialSetup(engine.LEAKY, CoinFlip(4), 0)
-    pool = _Pool(Processes(1), setup, [])
-    ours, theirs = pool.context.Pipe()
-    worker = _Worker(None, ours, 1)
-    worker.pending.extend([3])
-    pool.workers = [worker]
-    records = {index: failed_record(setup, index, "for the test", seconds=0.0) for index in (3, 9)}
-    theirs.send([records[9]])
-    assert pool._receive(worker) == []
-    theirs.send([records[3], records[9]])
-    assert [record.index for record in pool._receive(worker)] == [3]
-    theirs.send([records[3]])
-    assert pool._receive(worker) == []
-
-
-def test_a_worker_that_writes_nonsense_to_its_pipe_costs_its_trial():
-    def writes(dataset, rng):
-        if rng.random() < 0.3:
-            for descriptor in range(3, 256):
-                try:
-                    if str(Path(f"/proc/self/fd/{descriptor}").readlink()).startswith("socket:"):
-                        os.write(descriptor, b"\0\0\0\4nons")
-                except OSError:
-                    pass
-            os._exit(9)
-        return leaky(dataset, rng)
-
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("needs /proc")
-    result = run(Target(writes, Numbers(), closeness, dataset=[0.5]), trials=12, executor=Processes(2))
-    assert 0 < result.failed_runs < 12
-
-
 def test_a_dismissed_worker_is_no_failed_run():
     def mechanism(dataset, rng):
         raise Dismissed
 
     with pytest.raises(Dismissed):
         run(Target(mechanism, Numbers(), closeness))
-
-
-def test_an_executor_that_waits_returns_control(tmp_path):
-    gate = tmp_path / "gate"
-
-    def waits(dataset, rng):
-        while not gate.exists():
-            pass
-        return leaky(dataset, rng)
-
-    setup = TrialSetup(Target(waits, Numbers(), closeness), CoinFlip(2), 0)
-    results = Processes(1).run(setup, [0])
-    assert next(results) == []
-    gate.touch()
-    assert [record.index for records in results for record in records] == [0]

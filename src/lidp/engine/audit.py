@@ -87,7 +87,7 @@ def audit(
         stop_when=stop_when,
         origin=origin,
     )
-    executor = executor or choose_executor(workers, time_limit, retry)
+    executor = choose_executor(workers, time_limit, retry, executor)
     if store is None:
         return AuditLoop(plan, watch=watch).run(executor)
     with open_store(store, plan) as opened:
@@ -118,7 +118,7 @@ def resume(
                 f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
             )
         plan = replace(plan, target=target)
-        return AuditLoop(plan, opened, watch=watch).run(executor or choose_executor(workers, time_limit, retry))
+        return AuditLoop(plan, opened, watch=watch).run(choose_executor(workers, time_limit, retry, executor))
 
 
 def plan_of(store: str | Path) -> AuditPlan:

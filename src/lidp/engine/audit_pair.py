@@ -98,7 +98,7 @@ def audit_pair(
         options=options,
     )
     procedure = PairProcedure(search, classifier)
-    executor = executor or choose_executor(workers, time_limit, retry)
+    executor = choose_executor(workers, time_limit, retry, executor)
     if store is None:
         return AuditLoop(plan, watch=watch, procedure=procedure).run(executor)
     with open_store(store, plan) as opened:

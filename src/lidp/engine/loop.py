@@ -102,7 +102,7 @@ class AuditLoop:
         refuse_shared_randomness(executor, setup, self.ledger.whole_trials() if resumed else None)
         self._report_progress()
         # An executor that yields nothing while it waits keeps this loop from writing: a timer thread writes then.
-        self.recorder = Recorder(self.store, timer=not getattr(executor, "yields_while_waiting", False))
+        self.recorder = Recorder(self.store, timer=not executor.yields_while_waiting)
         results = executor.run(setup, self.ledger.missing())
         try:
             for records in results:
@@ -128,7 +128,7 @@ class AuditLoop:
             return
         try:
             with use_one_core(), user_code():  # one core as in trials: sums are rounded alike whoever runs them
-                outcome = executor.prepare(work) if hasattr(executor, "prepare") else work()
+                outcome = executor.prepare(work)
             if interrupts.seen:
                 raise Interrupted  # the interrupt may have been taken for a failure of a pilot model
             prepared = plain_preparation(outcome)

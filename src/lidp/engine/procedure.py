@@ -23,6 +23,7 @@ from lidp.scores import Scores
 from lidp.streams import Purpose, stream
 from lidp.target import Target
 from lidp.trials.rehearsal import try_canaries
+from lidp.trials.setup import Setup
 from lidp.trials.trial import TrialSetup
 
 Prepared = Mapping[str, NDArray[Any]]
@@ -37,7 +38,7 @@ class Procedure(ABC):
         """Return the step to run once before the first trial, None if there is none."""
 
     @abstractmethod
-    def setup(self, plan: AuditPlan, prepared: Prepared | None) -> Any:
+    def setup(self, plan: AuditPlan, prepared: Prepared | None) -> Setup:
         """Return what all trials share."""
 
     @abstractmethod

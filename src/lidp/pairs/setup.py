@@ -24,7 +24,7 @@ _VALUES, _IDENTITIES, _ROWS, _COLUMNS = "values", "identities", "rows", "columns
 
 @dataclass(frozen=True)
 class PairSetup:
-    """Runs the blocks of an audit of two data sets; for executors the same as :class:`lidp.trials.trial.TrialSetup`."""
+    """Runs the blocks of an audit of two data sets; see :class:`lidp.trials.setup.Setup`."""
 
     target: PairTarget
     design: Design
@@ -39,11 +39,6 @@ class PairSetup:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "runner"}
-
-    @property
-    def trials_per_call(self) -> int:
-        """How many trials are run together: blocks are large already."""
-        return 1
 
     def run(self, indices: Sequence[int]) -> list[TrialRecord]:
         """Run some blocks."""

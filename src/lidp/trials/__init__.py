@@ -1,1 +1,1 @@
-"""Running trials: one trial, and executors that run many."""
+"""Run one trial, decide which trials run next (the dispatcher), and run many (the executors)."""

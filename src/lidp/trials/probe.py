@@ -17,7 +17,6 @@ Not found: own randomness that shows neither in the outputs nor in the scores of
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +30,8 @@ from numpy.typing import NDArray
 from lidp._runtime.workers import use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.target import Output
-from lidp.trials.trial import TrialSetup
+from lidp.trials.executor import Executor
+from lidp.trials.setup import Setup
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Trace:
         return self.outputs is None or other.outputs is None or self.outputs.whole == other.outputs.whole
 
 
-def refuse_shared_randomness(executor: Any, setup: TrialSetup, recorded: Sequence[int] | None) -> None:
+def refuse_shared_randomness(executor: Executor, setup: Setup, recorded: Sequence[int] | None) -> None:
     """Refuse a mechanism whose own randomness is the same in several processes, or may be that of recorded trials.
 
     ``recorded`` are the trials that an audit has when it is resumed, without those that failed; None if it is a new one.
@@ -74,15 +74,15 @@ def refuse_shared_randomness(executor: Any, setup: TrialSetup, recorded: Sequenc
     Raises:
         InvalidArgument: if it is; see :func:`refuse_replays` and :func:`refuse_restarts`.
     """
-    # Where a preparation step runs in a process of its own, even a single worker is a second process.
-    prepared_elsewhere = setup.has_preparation and hasattr(executor, "run_work")
-    if getattr(executor, "several", False) or prepared_elsewhere:
+    # Where the preparation step and the trials run in different processes, even a single worker is a second process.
+    prepared_elsewhere = setup.has_preparation and executor.separate_processes
+    if executor.several or prepared_elsewhere:
         refuse_replays(executor, setup)
     elif recorded is not None:
         refuse_restarts(executor, setup, recorded)
 
 
-def refuse_replays(executor: Any, setup: TrialSetup) -> None:
+def refuse_replays(executor: Executor, setup: Setup) -> None:
     """Refuse a mechanism whose own randomness is the same in every process of an executor.
 
     Costs two or three runs of a trial; of a fast mechanism more, for about a second.
@@ -90,9 +90,7 @@ def refuse_replays(executor: Any, setup: TrialSetup) -> None:
     Raises:
         InvalidArgument: if it is.
     """
-    if not hasattr(executor, "run_work") or _draws_only_from_rng(setup):
-        return
-    if _is_replayed(executor, setup):
+    if not _draws_only_from_rng(setup) and _is_replayed(executor, setup, range(_MOST_TRIALS), executor.time_limit):
         raise InvalidArgument(
             f"{setup.target.name} draws random numbers that do not come from rng, and the same ones in every worker process: "
             "its runs would share noise. Draw from the rng that the mechanism is given, or run with one worker in one process "
@@ -100,7 +98,7 @@ def refuse_replays(executor: Any, setup: TrialSetup) -> None:
         )
 
 
-def refuse_restarts(executor: Any, setup: TrialSetup, recorded: Sequence[int]) -> None:
+def refuse_restarts(executor: Executor, setup: Setup, recorded: Sequence[int]) -> None:
     """Refuse to resume with a mechanism whose own randomness may have started again.
 
     A mechanism that gives the same when it is run again has none. Otherwise it is run in two fresh processes: if they give the
@@ -113,16 +111,16 @@ def refuse_restarts(executor: Any, setup: TrialSetup, recorded: Sequence[int]) -
     if _draws_only_from_rng(setup):
         return
     indices = list(recorded[:_MOST_TRIALS]) or [0]  # these did not end the process when they were run
-    if not hasattr(executor, "run_work"):
-        from lidp.trials.executors import Processes  # which needs this module
-
+    time_limit = executor.time_limit
+    if not executor.separate_processes:
         start = time.monotonic()
-        here = _work(executor, partial(run_traces, setup, indices, 2, _SECONDS), runs=2)
+        with use_one_core():
+            here = _none_if_failed(partial(run_traces, setup, indices, 2, _SECONDS))
         if here is None or all(first.same_as(second) for first, second in here):
             return
         # Some libraries hang in a forked process: such a mechanism cannot be judged.
-        executor = Processes(1, time_limit=_PATIENCE + 10 * (time.monotonic() - start))
-    if _is_replayed(executor, setup, indices):
+        time_limit = _PATIENCE + 10 * (time.monotonic() - start)
+    if _is_replayed(executor, setup, indices, time_limit):
         raise InvalidArgument(
             f"{setup.target.name} draws random numbers that do not come from rng, but from a state of its process, which may "
             "have started again when this audit was resumed: its runs may share noise. Draw from the rng that the mechanism is "
@@ -130,12 +128,12 @@ def refuse_restarts(executor: Any, setup: TrialSetup, recorded: Sequence[int]) -
         )
 
 
-def run_traces(setup: TrialSetup, indices: Sequence[int], times: int, seconds: float | None = None) -> list[list[Trace]]:
+def run_traces(setup: Setup, indices: Sequence[int], times: int, seconds: float | None = None) -> list[list[Trace]]:
     """Run trials some times in a row each, in this process, and return what they gave; begin none after so many seconds."""
     recording = _Recording(setup.target.mechanism)
-    # Records of two data sets hold the outputs themselves.
-    records_outputs = not setup.design.has_canaries
-    probed = setup if records_outputs else replace(setup, target=replace(setup.target, mechanism=recording))
+    probed: Any = setup
+    if setup.design.has_canaries:  # otherwise records hold the outputs themselves
+        probed = replace(probed, target=replace(setup.target, mechanism=recording))
     start = time.monotonic()
     found: list[list[Trace]] = []
     for index in indices:
@@ -145,9 +143,9 @@ def run_traces(setup: TrialSetup, indices: Sequence[int], times: int, seconds: f
     return found
 
 
-def _run_once(setup: TrialSetup, index: int, recording: _Recording) -> Trace:
+def _run_once(setup: Setup, index: int, recording: _Recording) -> Trace:
     recording.outputs = []
-    (record,) = setup.run([index])
+    record = setup.run([index])[0]
     parts = [part for part in recording.outputs if part is not None]
     outputs = _Parts()
     for part in parts:
@@ -158,16 +156,24 @@ def _run_once(setup: TrialSetup, index: int, recording: _Recording) -> Trace:
     return Trace(outputs.shown() if len(parts) == len(recording.outputs) else None, scores.shown())
 
 
-def _is_replayed(executor: Any, setup: TrialSetup, indices: Sequence[int] = range(_MOST_TRIALS)) -> bool:
-    """Return whether fresh processes of an executor give the same, and would not if they ran a trial again."""
-    with _session(executor):
-        repeated = _work(executor, partial(run_traces, setup, indices, 2, _SECONDS), runs=2)
+def _is_replayed(executor: Executor, setup: Setup, indices: Sequence[int], time_limit: float | None) -> bool:
+    """Return whether fresh processes of an executor give the same, and would not if they ran a trial again.
+
+    ``time_limit`` is that of one trial, in seconds.
+    """
+
+    def run_fresh(work: Callable[[], Any], runs: int) -> Any:
+        limit = None if time_limit is None else runs * time_limit + 2 * _SECONDS
+        return _none_if_failed(partial(executor.run_work, work, limit))
+
+    with executor.session():
+        repeated = run_fresh(partial(run_traces, setup, indices, 2, _SECONDS), runs=2)
         if repeated is None:  # a later trial may have ended the process
-            repeated = _work(executor, partial(run_traces, setup, indices[:1], 2), runs=2)
+            repeated = run_fresh(partial(run_traces, setup, indices[:1], 2), runs=2)
         if repeated is None or all(first.same_as(second) for first, second in repeated):
             return False
         times = 1 if len(repeated) == 1 else 2  # an own generator is only where it was after as many runs
-        other = _work(executor, partial(run_traces, setup, indices[: len(repeated)], times), runs=times * len(repeated))
+        other = run_fresh(partial(run_traces, setup, indices[: len(repeated)], times), runs=times * len(repeated))
     if other is None:
         return False
     # Scores and outputs are compared apart: either may be coarse, or carry what differs for other reasons.
@@ -232,31 +238,22 @@ class _Recording:
         return output
 
 
-def _draws_only_from_rng(setup: TrialSetup) -> bool:
+def _draws_only_from_rng(setup: Setup) -> bool:
     return bool(getattr(setup.target.mechanism, "draws_only_from_rng", False))
 
 
-def _work(executor: Any, work: Callable[[], Any], *, runs: int) -> Any:
-    """Return the result of some work in a fresh process, or here if the executor has none; None if that tells nothing."""
-    run_work = getattr(executor, "run_work", None)
-    limit = getattr(executor, "time_limit", None)
+def _none_if_failed(work: Callable[[], Any]) -> Any:
+    """Return ``work()``; None if it dies, hangs or fails, which is for the trials to record.
+
+    Raises:
+        InvalidArgument: if the work is refused.
+    """
     try:
-        if run_work is not None:
-            return run_work(work, None if limit is None else runs * limit + 2 * _SECONDS)
-        with use_one_core():
-            return work()
+        return work()
     except InvalidArgument:
         raise
     except (AuditFailed, RuntimeError):
-        return None  # a run that dies, hangs or fails is for the trials to record
-
-
-@contextlib.contextmanager
-def _session(executor: Any) -> Iterator[None]:
-    """Keep an executor's connection, if it has one, for several pieces of work."""
-    session = getattr(executor, "session", None)
-    with contextlib.nullcontext() if session is None else session():
-        yield
+        return None
 
 
 def _parts(output: Any) -> _Parts | None:

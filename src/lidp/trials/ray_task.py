@@ -1,4 +1,4 @@
-"""What runs on the nodes of a Ray cluster, and how the target gets there."""
+"""Functions that run on the nodes of a Ray cluster, and the transport of targets to the nodes."""
 
 from __future__ import annotations
 
@@ -23,80 +23,88 @@ from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.trials.trial import TrialSetup
-
-_RUN_MANY = 64
+from lidp.trials.executor import group_trials
+from lidp.trials.setup import Setup
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """Where a setup lies in Ray's object store, pickled; each worker process fetches it once."""
+class PackedSetup:
+    """A setup in Ray's object store, as a pickle that each worker process fetches once.
+
+    Attributes:
+        key: a name that no other setup has.
+        reference: where the pickle is.
+        versions: the versions of the packages that decide the last bit of a score, on the machine that runs the audit.
+    """
 
     key: str
     reference: Any
     versions: dict[str, str]
 
 
-def packed(ray: Any, setup: TrialSetup) -> Parcel:
-    """Put a setup where all nodes can fetch it. Modules that only this process can find travel with it.
+def pack_setup(ray: Any, setup: Setup) -> PackedSetup:
+    """Put a setup where all nodes can fetch it, together with the modules that only this process can import.
 
     Raises:
         InvalidArgument: if it cannot be pickled.
     """
-    # As bytes: arrays that Ray unpacks itself are read-only, and a mechanism may count on theirs not being so.
-    return Parcel(uuid.uuid4().hex, ray.put(pickled(ray, setup)), _versions())
+    # As bytes: arrays that Ray itself unpickles are read-only, and a mechanism may rely on writing to its arrays.
+    return PackedSetup(uuid.uuid4().hex, ray.put(pickle_for_nodes(ray, setup)), _versions())
 
 
-def work(parcel: Parcel, indices: list[int]) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
-    """Run trials, saying first on which node, and whether they begin or all that they need must be loaded before."""
+def run_batch(packed: PackedSetup, indices: list[int]) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
+    """Run trials and yield all their records at the end.
+
+    First yield the name of the node and whether the trials start now. They do not if their setup must be loaded before; then the
+    name and True follow when it is loaded, so that loading is not counted as time of the first trial.
+    """
     node = importlib.import_module("ray").get_runtime_context().get_node_id()
-    if parcel.key not in _kept:
+    if packed.key not in _loaded_setups:
         yield node, False
-    setup = _setup(parcel)
+    setup = _load_setup(packed)
     yield node, True
-    step = _RUN_MANY if hasattr(setup.target.mechanism, "run_many") else 1
-    found: list[TrialRecord] = []
+    records: list[TrialRecord] = []
     try:
-        with _signals_of_a_worker():
-            for start in range(0, len(indices), step):
-                found.extend(setup.run(indices[start : start + step]))
+        with _worker_signals():
+            for group in group_trials(setup, indices):
+                records.extend(setup.run(group))
     except Exception:
         raise
-    except BaseException:  # noqa: BLE001  # no outcome of the mechanism: the process was told to end
+    except BaseException:  # noqa: BLE001  # no outcome of the mechanism: this process was asked to end
         os._exit(1)
-    yield found
+    yield records
 
 
-def work_once(content: bytes) -> tuple[Any, str | None]:
-    """Do some pickled work and return what comes of it, or why it failed. For a process that does nothing else."""
+def run_once(content: bytes) -> tuple[Any, str | None]:
+    """Run pickled work; return its result and None, or None and why it failed. For a process that does nothing else."""
     use_one_core()
     ray = importlib.import_module("ray")
     try:
-        with _signals_of_a_worker(), user_code():
+        with _worker_signals(), user_code():
             return ray.cloudpickle.loads(content)(), None
-    except Exception as error:  # noqa: BLE001  # told to the driver
+    except Exception as error:  # noqa: BLE001  # reported to the driver
         return None, f"{type(error).__name__}: {error}"
-    except BaseException:  # noqa: BLE001  # the process was told to end
+    except BaseException:  # noqa: BLE001  # this process was asked to end
         os._exit(1)
 
 
-def pickled(ray: Any, content: Any) -> bytes:
-    """Pickle something for other nodes. Modules that only this process can find travel with it.
+def pickle_for_nodes(ray: Any, content: Any) -> bytes:
+    """Return the pickle of an object for other nodes, together with the modules that only this process can import.
 
     Raises:
         InvalidArgument: if it cannot be pickled.
     """
-    with _by_value(ray.cloudpickle):
+    with _pickled_by_value(ray.cloudpickle):
         try:
-            found: bytes = ray.cloudpickle.dumps(content)
+            pickled: bytes = ray.cloudpickle.dumps(content)
         except Exception as error:  # noqa: BLE001  # whatever a part of it raises when pickled
             raise InvalidArgument(f"the target cannot be sent to other machines ({error}); use local workers") from None
-    return found
+    return pickled
 
 
 @contextmanager
-def _signals_of_a_worker() -> Iterator[None]:
-    """Have signals raise nothing that a mechanism may raise by itself, as in worker processes of this machine."""
+def _worker_signals() -> Iterator[None]:
+    """Handle signals as worker processes of this machine do: none raises an exception that a mechanism may raise by itself."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -111,46 +119,48 @@ def _signals_of_a_worker() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-_kept: dict[str, TrialSetup] = {}
+_loaded_setups: dict[str, Setup] = {}
 
 
-def _setup(parcel: Parcel) -> TrialSetup:
-    """The setup, unpickled once a process: it may be large, and compile what it brings."""
-    if parcel.key not in _kept:
+def _load_setup(packed: PackedSetup) -> Setup:
+    """Return the setup, unpickled once per process: it may be large, and compile functions when it is loaded."""
+    if packed.key not in _loaded_setups:
         here = _versions()
-        if here != parcel.versions:
-            told = ", ".join(f"{name} {here[name]} instead of {wanted}" for name, wanted in parcel.versions.items())
-            raise AuditFailed(f"a node has {told}; install the same versions on all nodes")
+        if here != packed.versions:
+            differences = ", ".join(f"{name} {here[name]} instead of {wanted}" for name, wanted in packed.versions.items())
+            raise AuditFailed(f"a node has {differences}; install the same versions on all nodes")
         ray = importlib.import_module("ray")
         use_one_core()
-        setup: TrialSetup = ray.cloudpickle.loads(ray.get(parcel.reference))
-        use_one_core()  # also for libraries that came with it
-        _kept.clear()
-        _kept[parcel.key] = setup
-    return _kept[parcel.key]
+        setup: Setup = ray.cloudpickle.loads(ray.get(packed.reference))
+        use_one_core()  # also for libraries that were loaded with it
+        _loaded_setups.clear()
+        _loaded_setups[packed.key] = setup
+    return _loaded_setups[packed.key]
 
 
 def _versions() -> dict[str, str]:
-    """Of what decides the last bit of a score."""
+    """Return the versions of the packages that decide the last bit of a score."""
     return {"lidp": importlib.import_module("lidp").__version__, "numpy": np.__version__}
 
 
 @contextmanager
-def _by_value(cloudpickle: Any) -> Iterator[None]:
-    """Pickle the code of modules that an import elsewhere would not find: those loaded from a file, and their neighbours."""
-    known = set(cloudpickle.list_registry_pickle_by_value())
-    strangers = [module for name, module in list(sys.modules.items()) if name not in known and _is_stranger(name)]
-    for module in strangers:
+def _pickled_by_value(cloudpickle: Any) -> Iterator[None]:
+    """Pickle modules with their code if other nodes cannot import them: those loaded from a file, and their neighbours."""
+    registered = set(cloudpickle.list_registry_pickle_by_value())
+    modules = [
+        module for name, module in list(sys.modules.items()) if name not in registered and _must_pickle_by_value(name)
+    ]
+    for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in strangers:
+        for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_stranger(name: str) -> bool:
-    """Whether a module was loaded from a file that an ordinary import would not find. What is installed is no stranger."""
+def _must_pickle_by_value(name: str) -> bool:
+    """Return whether a module was loaded from a file that an ordinary import would not find. Installed modules were not."""
     module = sys.modules.get(name)
     file = str(getattr(module, "__file__", None))
     if (
@@ -160,8 +170,8 @@ def _is_stranger(name: str) -> bool:
         or not file.endswith(".py")
     ):
         return False
-    places = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
-    if any(Path(file).is_relative_to(place) for place in places):
+    installed = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if any(Path(file).is_relative_to(folder) for folder in installed):
         return False
     for finder in sys.meta_path:
         with contextlib.suppress(Exception):

@@ -1,0 +1,296 @@
+"""Decide which trials run next, which run again and which have failed. A state machine without I/O.
+
+An executor reports events (records arrived, a worker died, a node was lost), each with the time at which it happened, and carries
+out what the :class:`Dispatcher` answers. The dispatcher starts no process, opens no connection and reads no clock, so local
+processes and Ray follow the same rules:
+
+- Every trial ends in exactly one record: the record that a worker returned, or a :class:`LostTrial` that says why there is none.
+- The death of a worker process is an outcome of the trial that it was running, like any other outcome: the trial has failed.
+  Running it again until it survives would let a mechanism choose, by dying, which of its outputs are looked at. With ``retry``
+  the trial runs once more first, with the same coins and streams. That repeats the same run only if the mechanism draws all its
+  randomness from its ``rng``, which is why it is not the default.
+- A death must be charged to one trial. If the trials of a batch ran together, none of them is charged; each runs again, alone.
+  Without ``retry`` that second run is not allowed, and a time limit must be measured per trial: in both cases trials never run
+  together.
+- The loss of a node is no trial's fault, so what ran there runs again, with the same coins and streams. If one trial loses its
+  node again and again, the mechanism may be what brings nodes down, and the audit ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lidp.designs.trial_record import TrialRecord
+from lidp.errors import AuditFailed
+
+_SHORTEST_TRIAL_SECONDS = 1e-6  # keeps the division by a measured duration finite
+
+
+@dataclass(frozen=True)
+class DispatchPolicy:
+    """The rules of one executor.
+
+    Attributes:
+        retry: run a trial once more after its worker process died.
+        time_limit_seconds: longest duration of a trial; None if there is none.
+        batch_trials: largest number of trials in a batch.
+        batch_seconds: intended duration of a batch, by the duration of the latest trials.
+        returns_each_record: whether a worker returns every record as soon as its trial ends, so that the first trial that is
+            missing is known to be the one that is running.
+        may_run_together: whether a worker may run the trials of a batch in one go and return all their records at the end.
+        node_check_seconds: how long after the death of a worker process its node is checked.
+        most_node_losses: how many times one trial may lose its node before the audit ends.
+        stall_seconds: how long no message may arrive before batches that have not started are handed out again.
+    """
+
+    retry: bool = False
+    time_limit_seconds: float | None = None
+    batch_trials: int = 1
+    batch_seconds: float = 0.0
+    returns_each_record: bool = False
+    may_run_together: bool = False
+    node_check_seconds: float = 0.0
+    most_node_losses: int = 0
+    stall_seconds: float = math.inf
+
+    @property
+    def runs_together(self) -> bool:
+        """Whether the trials of a batch run together: only if a death may be followed by a second run, and without time limit."""
+        return self.may_run_together and self.retry and self.time_limit_seconds is None
+
+    @property
+    def largest_batch(self) -> int:
+        """The largest batch of which it is known, or can be found out, which trial killed its worker."""
+        return self.batch_trials if self.runs_together or self.returns_each_record else 1
+
+
+@dataclass(eq=False)
+class Batch:
+    """Trials that are handed to a worker with one message.
+
+    Attributes:
+        pending: the trials whose records are missing, in the order in which they run.
+        together: whether they run in one go, so that it is not known which of them is running.
+        node: the name of the node that they run on; None while it is not known.
+        running_since: when the first pending trial started; None while it waits.
+        died_at: when their worker process died; infinite while it lives.
+    """
+
+    pending: list[int]
+    together: bool
+    node: str | None = None
+    running_since: float | None = None
+    died_at: float = math.inf
+
+    def running_seconds(self, now: float) -> float:
+        """Return how long the first pending trial has been running, or had been when its process died."""
+        return 0.0 if self.running_since is None else min(self.died_at, now) - self.running_since
+
+    def running_trial(self) -> int | None:
+        """Return the trial that is running; None if it may be one of several."""
+        return None if self.together and len(self.pending) > 1 else self.pending[0]
+
+
+@dataclass(frozen=True)
+class LostTrial:
+    """A trial that has failed without a record from its worker."""
+
+    index: int
+    reason: str
+    seconds: float
+    attempts: int
+
+
+class Dispatcher:
+    """Tracks queued, running and deferred trials of one run of an executor.
+
+    ``capacity`` is the largest number of batches to hand out at once. An executor may change it at any time.
+    """
+
+    def __init__(self, indices: Iterable[int], policy: DispatchPolicy, *, capacity: int, now: float) -> None:
+        self.policy = policy
+        self.capacity = capacity
+        self._queue = deque(indices)
+        self._running: dict[Batch, None] = {}  # a set that keeps its order
+        self._deferred: list[Batch] = []
+        self._alone: set[int] = set()  # trials that must not share a batch: one of them killed a worker, or may have
+        self._deaths: dict[int, int] = {}
+        self._node_losses: dict[int, int] = {}
+        self._seconds_per_trial: float | None = None
+        self._heard_at = now
+        self._silence_seconds = policy.stall_seconds
+
+    @property
+    def done(self) -> bool:
+        """Whether every trial has its record."""
+        return not (self._queue or self._running or self._deferred)
+
+    @property
+    def queued(self) -> Sequence[int]:
+        """The trials that wait to be handed out, in order."""
+        return tuple(self._queue)
+
+    @property
+    def running(self) -> Sequence[Batch]:
+        """The batches that are handed out and not returned."""
+        return tuple(self._running)
+
+    @property
+    def deferred(self) -> Sequence[Batch]:
+        """The batches whose worker process died, and whose node is still to be checked."""
+        return tuple(self._deferred)
+
+    def next_batch(self) -> Batch | None:
+        """Return the trials to hand to a worker that is free; None if there are none, or enough batches are handed out."""
+        if not self._queue or len(self._running) >= self.capacity:
+            return None
+        size = self._batch_size()
+        pending = [self._queue.popleft()]
+        while len(pending) < size and self._queue[0] not in self._alone:
+            pending.append(self._queue.popleft())
+        batch = Batch(pending, self.policy.runs_together)
+        self._running[batch] = None
+        return batch
+
+    def note_node(self, batch: Batch, node: str) -> None:
+        """Note that a batch is on a node, where it may first have to load what it needs."""
+        batch.node = node
+
+    def note_start(self, batch: Batch, *, now: float) -> None:
+        """Note that the first trial of a batch starts now."""
+        batch.running_since = now
+
+    def take_records(self, batch: Batch, records: Iterable[TrialRecord], *, now: float) -> list[TrialRecord]:
+        """Accept records that a worker returned, and return those that count.
+
+        Only trials count that the worker was given and has not returned before: a process that a mechanism has forked may have
+        sent others.
+        """
+        accepted = []
+        for record in records if batch in self._running else ():
+            if record.index in batch.pending:
+                batch.pending.remove(record.index)
+                deaths = self._deaths.get(record.index, 0)
+                accepted.append(replace(record, attempts=deaths + 1) if deaths else record)
+        if accepted and batch.running_since is not None:
+            self._seconds_per_trial = batch.running_seconds(now) / len(accepted)
+            batch.running_since = now
+        if not batch.pending:
+            self._running.pop(batch, None)
+        return accepted
+
+    def return_undelivered(self, batch: Batch) -> None:
+        """Put back a batch that never reached a worker, because the worker died idle: that is no trial's fault."""
+        self._remove(batch)
+        self._queue.extendleft(reversed(batch.pending))
+
+    def handle_dead_worker(self, batch: Batch, reason: str, *, now: float) -> list[LostTrial]:
+        """Charge the death of a worker to the trial that it was running, and return that trial if it has failed.
+
+        With ``retry`` the trial runs once more first. Trials that had not started go back to the queue.
+        """
+        self._remove(batch)
+        dead = batch.running_trial()
+        if dead is None:  # any trial of the batch may have done it: none is charged, and each runs alone from now on
+            self._alone.update(batch.pending)
+            self._queue.extendleft(reversed(batch.pending))
+            return []
+        self._queue.extendleft(reversed([index for index in batch.pending if index != dead]))
+        self._deaths[dead] = self._deaths.get(dead, 0) + 1
+        if self.policy.retry and self._deaths[dead] == 1:
+            self._alone.add(dead)
+            self._queue.appendleft(dead)
+            return []
+        return [LostTrial(dead, reason, batch.running_seconds(now), attempts=self._deaths[dead])]
+
+    def defer_until_node_checked(self, batch: Batch, *, now: float) -> None:
+        """Set a batch aside whose worker process died: by itself, or as the first process of a node that is going down?
+
+        The answer shows a moment later, in which other trials go on and the clock of this batch stands still.
+        """
+        self._remove(batch)
+        batch.died_at = now
+        self._deferred.append(batch)
+
+    def due_node_checks(self, *, now: float) -> list[Batch]:
+        """Return the deferred batches whose nodes are to be checked now.
+
+        Each is then to be handed to :meth:`handle_lost_node` or to :meth:`handle_dead_worker`.
+        """
+        return [batch for batch in self._deferred if now >= batch.died_at + self.policy.node_check_seconds]
+
+    def handle_lost_node(self, batch: Batch) -> None:
+        """Queue a batch again whose node is gone: that is no trial's fault.
+
+        Raises:
+            AuditFailed: if one of its trials has lost its node too many times.
+        """
+        self._remove(batch)
+        for index in batch.pending:
+            losses = self._node_losses[index] = self._node_losses.get(index, 0) + 1
+            if losses > self.policy.most_node_losses:
+                raise AuditFailed(
+                    f"trial {index} lost its node {losses} times; resume when the cluster is stable, "
+                    "and check whether the mechanism brings nodes down"
+                )
+        self._queue.extendleft(reversed(batch.pending))
+
+    def overdue(self, *, now: float) -> list[Batch]:
+        """Return the batches whose running trial has exceeded the time limit."""
+        limit = self.policy.time_limit_seconds
+        return [] if limit is None else [batch for batch in self._running if batch.running_seconds(now) > limit]
+
+    def give_up(self, batch: Batch, *, now: float) -> LostTrial:
+        """Return the running trial of an overdue batch as failed; trials that had not started go back to the queue."""
+        self._remove(batch)
+        late, *rest = batch.pending
+        self._queue.extendleft(reversed(rest))
+        reason = f"passed the time limit of {self.policy.time_limit_seconds:g} s"
+        return LostTrial(late, reason, batch.running_seconds(now), attempts=self._deaths.get(late, 0) + 1)
+
+    def note_message(self, *, now: float) -> None:
+        """Note that a worker has sent something, so that nothing is stalled."""
+        self._heard_at, self._silence_seconds = now, self.policy.stall_seconds
+
+    def take_back_stalled(self, *, slots: int, now: float) -> list[Batch]:
+        """Queue the batches again that have not started though no message came for long, and return them.
+
+        Only if some of the ``slots``, the number of batches that can run at once, are free. No batch that is taken back was heard
+        to start, so the choice cannot depend on an outcome. If all is well and others use the slots, the batches are taken back
+        less and less often.
+        """
+        if now - self._heard_at <= self._silence_seconds:
+            return []
+        self._heard_at, self._silence_seconds = now, 2 * self._silence_seconds
+        waiting = [batch for batch in self._running if batch.node is None and batch.running_since is None]
+        if len(self._running) - len(waiting) >= slots:
+            return []
+        for batch in reversed(waiting):
+            self._remove(batch)
+            self._queue.extendleft(reversed(batch.pending))
+        return waiting
+
+    def next_deadline(self) -> float:
+        """Return the time at which a trial becomes overdue or a node is to be checked; infinite if there is none."""
+        deadlines = [batch.died_at + self.policy.node_check_seconds for batch in self._deferred]
+        limit = self.policy.time_limit_seconds
+        if limit is not None:
+            deadlines += [batch.running_since + limit for batch in self._running if batch.running_since is not None]
+        return min(deadlines, default=math.inf)
+
+    def _batch_size(self) -> int:
+        """Return how many trials keep a worker busy for a moment; one while their duration is not known."""
+        if self._seconds_per_trial is None or self._queue[0] in self._alone:
+            return 1
+        size = math.floor(self.policy.batch_seconds / max(self._seconds_per_trial, _SHORTEST_TRIAL_SECONDS))
+        return max(1, min(size, self.policy.largest_batch, len(self._queue) // self.capacity))
+
+    def _remove(self, batch: Batch) -> None:
+        """Remove a batch that is running or deferred."""
+        if batch in self._running:
+            del self._running[batch]
+        else:
+            self._deferred.remove(batch)
