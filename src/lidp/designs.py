@@ -26,10 +26,16 @@ class LeaveOneOut:
 
     models_per_trial: ClassVar[int] = 2
     neighbours: ClassVar[Neighbours] = Neighbours.ADD_REMOVE
+    has_coins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.count(canaries=self.canaries)
         checks.count(held_out=self.held_out)
+
+    @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """Return how many canaries of a trial are scored in each arm."""
+        return (self.canaries, self.held_out)
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,16 @@ class ReplaceOne:
 
     models_per_trial: ClassVar[int] = 1
     neighbours: ClassVar[Neighbours] = Neighbours.REPLACE_ONE
+    has_coins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.count(canaries=self.canaries)
         checks.count(held_out=self.held_out)
+
+    @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """Return how many canaries of a trial are scored in each arm."""
+        return (self.canaries, self.held_out)
 
 
 @dataclass(frozen=True)
@@ -59,10 +71,16 @@ class CoinFlip:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
 
     models_per_trial: ClassVar[int] = 1
+    has_coins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.count(canaries=self.canaries)
         object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
+
+    @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """Return how many canaries of a trial are scored: one group, which the coins divide."""
+        return (self.canaries,)
 
 
 Design = LeaveOneOut | ReplaceOne | CoinFlip
