@@ -144,10 +144,10 @@ class EpsilonBound:
         return cls.from_dict(plain)
 
     def __str__(self) -> str:
-        return self.told()
+        return self.describe()
 
-    def told(self, claimed: float | None = None) -> str:
-        """The bound in words; beside a claimed ε in as many digits as tell the two apart."""
+    def describe(self, claimed: float | None = None) -> str:
+        """Return the bound in words, with as many digits as it takes to tell it from a claimed ε."""
         shown = at_least(self.epsilon, above=claimed)
         lines = [
             f"ε ≥ {shown} at δ = {exact(self.delta)} ({self.certainty}, {self.neighbours} neighbours)",

@@ -46,7 +46,7 @@ def coins(canaries=8, trials=300, shift=1.5, seed=0):
 def scores_for(method: Method) -> Scores:
     for candidate in (arms(), coins(), arms(canaries=1)):
         try:
-            method.check(candidate)
+            method.check(candidate.design)
         except MethodNotApplicable:
             continue
         return candidate
@@ -216,7 +216,7 @@ def test_designs_that_are_not_covered_are_refused_with_the_reason():
         (GaussianDP(), coins(), "use one-run-fdp"),
         (LiftedBetting(), coins(), "CoinWager"),
         (CoinWager(), arms(), "LiftedBetting"),
-        (Wilson(16), arms(), "order 16 needs at least 16 canaries a trial, these scores have 8; use order=8"),
+        (Wilson(16), arms(), "order 16 needs at least 16 canaries per trial, these scores have 8; use order=8"),
         (OneRun(FixedThreshold(0.0), direction="forward"), coins(), "random number of guesses"),
         (OneRun(UnionThreshold((0.0, 1.0))), coins(), "numbers of guesses"),
     ]
@@ -322,7 +322,9 @@ def test_only_anytime_valid_methods_bound_trials_that_were_stopped_early(name, d
 
 def test_a_method_of_ones_own_cannot_bound_stopped_trials_either():
     class Careless(ClopperPearson):
-        def check(self, scores):
+        name = "careless"
+
+        def check(self, design, *, sequential=False):
             """Checks nothing."""
 
     stopped = arms(canaries=1).stopped()

@@ -14,6 +14,7 @@ import typer
 from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
+from lidp.cli.method_imports import Import, import_methods
 from lidp.cli.threshold_option import parse_threshold
 from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound
@@ -24,6 +25,7 @@ from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
+from lidp.stats.storable import Storable
 from lidp.store import is_store
 
 HELP = f"""Bound ε from a file of scores.
@@ -74,8 +76,9 @@ def command(
         float | None, typer.Option(help="A claimed ε to judge; exit code 1 if it is refuted.", show_default=False)
     ] = None,
     as_json: options.Json = False,
+    modules: Import = None,
 ) -> int:
-    stored = _stored(file)
+    stored = _stored(file, import_methods(modules))
     if stored is not None:
         unfinished = _is_unfinished(stored)
         scores, neighbours = stored.scores.as_planned() if unfinished else stored.scores, str(stored.claim.neighbours)
@@ -110,7 +113,7 @@ def command(
     if stored is not None and kind is None and plain:
         chosen = stored.method
     else:
-        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
+        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores.design)), settings)
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
@@ -123,7 +126,7 @@ def command(
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
         typer.echo(json.dumps({**found.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
     else:
-        typer.echo(printable(found.told(claim)))
+        typer.echo(printable(found.describe(claim)))
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:
@@ -137,11 +140,11 @@ def _is_unfinished(stored: AuditResult) -> bool:
     return stored.scores.trials < stored.planned_trials and not stopped
 
 
-def _stored(file: Path) -> AuditResult | None:
+def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     """The result in a file that is the store of an audit, None for a file of scores."""
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # any name is fine
         return None
-    return result_of(file)
+    return result_of(file, methods=methods)
 
 
 def _member(kind: type[Member], name: str, value: str) -> Member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,7 +16,8 @@ from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.method import Method, check_probabilities
-from lidp.stats.registry import default_method, from_plain, method_named, to_plain
+from lidp.stats.registry import check_name, default_method, method_named
+from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
@@ -73,10 +74,9 @@ class AuditPlan:
             )
         check_probabilities(claim.delta, failure_probability)
         sequential = as_trial_score(target.score).sequential and isinstance(design, CoinFlip)
-        probe = _probe(design, sequential)
-        chosen = method or default_method(probe, claim.epsilon)
+        chosen = method or default_method(design, claim.epsilon)
         if isinstance(chosen, str):
-            usual = default_method(probe, claim.epsilon)
+            usual = default_method(design, claim.epsilon)
             chosen = usual if usual.name == method else method_named(chosen)()
         largest = getattr(chosen, "largest", math.inf)
         if largest <= claim.epsilon:
@@ -84,7 +84,8 @@ class AuditPlan:
                 f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
                 f"be refuted; set largest={2 * claim.epsilon:g}"
             )
-        chosen.check(probe)
+        check_name(chosen)
+        chosen.check(design, sequential=sequential)
         stop = stop_when or ("refuted" if chosen.anytime else "never")
         checks.one_of(STOPS, stop_when=stop)
         if stop == "refuted" and not chosen.anytime:
@@ -108,8 +109,11 @@ class AuditPlan:
         )
 
     @classmethod
-    def of(cls, configuration: Mapping[str, Any]) -> AuditPlan:
-        """The plan that a store was made for; its target is not loaded."""
+    def of(cls, configuration: Mapping[str, Any], *, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
+        """Return the plan that a store was made for; its target is not loaded, and no module is imported.
+
+        ``methods`` are classes of a user's own that the store may name: see :func:`lidp.stats.storable.from_plain`.
+        """
         kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
         design = dict(configuration["design"])
         return cls(
@@ -118,7 +122,7 @@ class AuditPlan:
             claim=Claim(**configuration["claim"]),
             design=kinds[design.pop("kind")](**design),
             trials=_trials(configuration["trials"]),
-            method=_method_of(configuration["method"]),
+            method=_method_of(configuration["method"], methods),
             failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
             seed=check_seed(configuration["seed"]),
             stop_when=checks.one_of(STOPS, stop_when=configuration["stop_when"]),
@@ -154,21 +158,12 @@ def _trials(trials: Any) -> int:
     return number
 
 
-def _method_of(plain: Any) -> Method:
-    method = from_plain(plain)
+def _method_of(plain: Any, methods: Iterable[type[Storable]]) -> Method:
+    method = from_plain(plain, classes=methods)
     if not isinstance(method, Method):
-        raise InvalidArgument(f"method must be one of lidp's, got {plain!r}")
+        raise InvalidArgument(f"{plain!r} describes no method")
+    check_name(method)
     return method
-
-
-def _probe(design: Design, sequential: bool) -> Scores:
-    """Scores of the design's shape, to ask a method whether it covers it."""
-    if isinstance(design, CoinFlip):
-        zeros = np.zeros((1, design.canaries))
-        coins = _flips(1, design.canaries)
-        return Scores.of_block(scores=zeros, coins=coins, neighbours=design.neighbours, sequential=sequential)
-    zeros = np.zeros((1, design.canaries))
-    return Scores(inserted=zeros, held_out=np.zeros((1, design.held_out)), neighbours=design.neighbours)
 
 
 def _flips(trials: int, canaries: int) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ _FEW = 12  # thresholds, up to which comparing is faster than sorting
 def moment_table(canaries: int, order: int) -> Floats:
     """m_l for l = 1..order (rows) when c = 0..canaries indicators are 1 (columns), by the recurrence."""
     if order > canaries:
-        raise MethodNotApplicable(f"moment {order} needs at least {order} canaries a trial, there are {canaries}")
+        raise MethodNotApplicable(f"moment {order} needs at least {order} canaries per trial, there are {canaries}")
     ones = np.arange(canaries + 1, dtype=np.float64)
     table = np.empty((order, canaries + 1))
     table[0] = ones / canaries
@@ -131,7 +131,7 @@ def check_order(order: int, *, canaries: int | None = None) -> None:
     if canaries is not None and order > canaries:
         best = 1 << (canaries.bit_length() - 1)
         raise MethodNotApplicable(
-            f"order {order} needs at least {order} canaries a trial, these scores have {canaries}; use order={best}"
+            f"order {order} needs at least {order} canaries per trial, these scores have {canaries}; use order={best}"
         )
 
 
