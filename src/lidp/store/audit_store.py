@@ -253,7 +253,7 @@ class Store:
         """Keep what the preparation step found, in one transaction."""
         with self._writing("the preparation cannot be kept") as connection:
             for name, array in arrays.items():
-                plain = np.ascontiguousarray(array, dtype="<f8")
+                plain = np.asarray(array, dtype="<f8")  # not ascontiguousarray, which makes (1,) of the shape ()
                 shape, data = json.dumps(plain.shape), plain.tobytes()
                 row = ["preparation", name, shape, data, _checksum(self._audit, "preparation", name, shape, data)]
                 connection.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?)", row)

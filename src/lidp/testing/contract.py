@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-Outcome = Any
-
 
 class ContractViolated(AssertionError):
     """An object does not do what its protocol asks for."""
