@@ -1,12 +1,14 @@
 """Methods of lidp and of users as plain data: stored, read, and never imported by reading."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, make_dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lidp
@@ -195,8 +197,7 @@ def test_audit_is_not_resumed_with_a_method_of_other_code(tmp_path):
 @pytest.fixture
 def foreign_store(tmp_path, monkeypatch, request):
     """A store whose method is defined in a module that writes a file when it is imported."""
-    name = request.node.callspec.id if hasattr(request.node, "callspec") else "nobody"
-    module = f"methods_of_{name}"  # imported in one test only
+    module = "methods_of_" + re.sub(r"\W", "_", request.node.name)  # imported in one test only
     text = f"from pathlib import Path\nPath('imported').touch()\n{MODULE.read_text(encoding='utf-8')}"
     (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
     script = (
@@ -234,6 +235,19 @@ def test_command_imports_the_module_of_a_stored_method_only_if_told_to(name, for
         assert command([*arguments, "--import", module]) == (1 if name == "witness" else 0)
         assert Path("imported").exists()
         capsys.readouterr()
+
+
+def test_commands_know_an_imported_method_by_its_name(foreign_store, capsys):
+    np.savez("scores.npz", inserted=np.ones((100, 2)), held_out=np.zeros((100, 2)))
+    arguments = ["bound", "scores.npz", "--delta", "1e-5", "--method", "hoeffding"]
+    assert command(arguments) == 2
+    assert "unknown method 'hoeffding'" in capsys.readouterr().err
+    assert command([*arguments, "--import", foreign_store]) == 0
+    assert "hoeffding(threshold=0.0)" in capsys.readouterr().out
+    assert command([*arguments, "--import", foreign_store, "--direction", "backward"]) == 2
+    assert "hoeffding takes no --direction" in capsys.readouterr().err
+    assert command(["cite", "hoeffding", "--import", foreign_store]) == 0
+    assert capsys.readouterr().out == bibtex([Hoeffding]) + "\n"
 
 
 def test_reading_a_store_imports_no_module(foreign_store):

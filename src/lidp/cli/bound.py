@@ -14,7 +14,7 @@ import typer
 from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
-from lidp.cli.method_imports import Import, import_methods
+from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.cli.threshold_option import parse_threshold
 from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound
@@ -24,7 +24,7 @@ from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
+from lidp.stats.registry import METHODS, applicable, bound, default_method
 from lidp.stats.storable import Storable
 from lidp.store import is_store
 
@@ -78,7 +78,8 @@ def command(
     as_json: options.Json = False,
     modules: Import = None,
 ) -> int:
-    stored = _stored(file, import_methods(modules))
+    classes = import_methods(modules)
+    stored = _stored(file, classes)
     if stored is not None:
         unfinished = _is_unfinished(stored)
         scores, neighbours = stored.scores.as_planned() if unfinished else stored.scores, str(stored.claim.neighbours)
@@ -101,7 +102,7 @@ def command(
         else:
             _print_table(found_all, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
         return 0
-    kind = method_named(method) if method is not None else None
+    kind = find_method(method, classes) if method is not None else None
     settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
     if order is not None:
         settings["order"] = order
@@ -156,6 +157,8 @@ def _member(kind: type[Member], name: str, value: str) -> Member:
 
 def _build(kind: type[Method], options: dict[str, Any]) -> Method:
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # every concrete method is a dataclass
+    if "direction" not in known and options["direction"] is Direction.BOTH:  # which is the default of the option
+        options = {name: value for name, value in options.items() if name != "direction"}
     for name in options:
         if name not in known:
             raise InvalidArgument(f"{kind.name} takes no --{name.replace('_', '-')}; leave it out")

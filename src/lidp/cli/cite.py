@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from lidp.citations import HasWorks, bibtex
-from lidp.cli.method_imports import Import, import_methods
+from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.errors import InvalidArgument
+from lidp.stats.method import Method
 from lidp.stats.registry import METHODS
 from lidp.stats.storable import Storable
 
@@ -30,10 +31,11 @@ def command(
 
 
 def _method(name: str, classes: list[type[Storable]]) -> HasWorks:
-    if name in METHODS:
-        return METHODS[name]
+    imported = {cls.name for cls in classes if issubclass(cls, Method)}
+    if name in METHODS or name in imported:
+        return find_method(name, classes)
     if not Path(name).is_file():
-        raise InvalidArgument(f"{name!r} is neither a method ({', '.join(METHODS)}) nor a file")
+        raise InvalidArgument(f"{name!r} is neither a method ({', '.join([*METHODS, *imported])}) nor a file")
     from lidp.engine.audit import plan_of
 
     return plan_of(name, methods=classes).method

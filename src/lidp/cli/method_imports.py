@@ -9,7 +9,9 @@ import typer
 from lidp._runtime.interrupts import Interrupts
 from lidp.cli.targets import load_module
 from lidp.errors import InvalidArgument
-from lidp.stats.storable import Storable
+from lidp.stats.method import Method
+from lidp.stats.registry import METHODS, method_named
+from lidp.stats.storable import Storable, full_name
 
 Import = Annotated[
     list[str] | None,
@@ -39,3 +41,17 @@ def import_methods(modules: list[str] | None) -> list[type[Storable]]:
             raise InvalidArgument(f"--import {name}: the module defines no lidp.Method and no threshold strategy")
         classes += defined
     return classes
+
+
+def find_method(name: str, classes: list[type[Storable]]) -> type[Method]:
+    """Return the method of this name: one of lidp's, or one that a module given as ``--import`` defines.
+
+    Raises:
+        InvalidArgument: if there is none, or several of them.
+    """
+    imported = [cls for cls in classes if issubclass(cls, Method) and getattr(cls, "name", None) == name]
+    if name in METHODS or not imported:
+        return method_named(name)
+    if len(imported) > 1:
+        raise InvalidArgument(f"several imported methods have the name {name!r}: {', '.join(map(full_name, imported))}")
+    return imported[0]

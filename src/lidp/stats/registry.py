@@ -6,6 +6,9 @@ registration: give the object wherever a method is accepted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, MethodNotApplicable
@@ -24,21 +27,23 @@ from lidp.stats.storable import declare_lidps_own
 from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
 from lidp.stats.wilson import Wilson
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        LiftedBetting,
-        CoinWager,
-        Wilson,
-        Bernstein,
-        ClopperPearson,
-        Jeffreys,
-        OneRun,
-        OneRunFDP,
-        GaussianDP,
-        JointBeta,
-    )
-}
+METHODS: Mapping[str, type[Method]] = MappingProxyType(
+    {
+        method.name: method
+        for method in (
+            LiftedBetting,
+            CoinWager,
+            Wilson,
+            Bernstein,
+            ClopperPearson,
+            Jeffreys,
+            OneRun,
+            OneRunFDP,
+            GaussianDP,
+            JointBeta,
+        )
+    }
+)
 
 declare_lidps_own(METHODS.values())
 declare_lidps_own((FixedThreshold, SplitThreshold, UnionThreshold, RankGuesses, TailQuantiles, CentralGrid))
