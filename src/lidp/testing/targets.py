@@ -50,8 +50,8 @@ class TargetContract(Contract):
     def _prepared(self, target: Target) -> Mapping[str, Any] | None:
         if target.prepare is None:
             return None
-        found = target.prepare(target.dataset, np.random.default_rng(self.seed))
-        return {name: np.asarray(array) for name, array in plain_preparation(found).arrays.items()}
+        preparation = target.prepare(target.dataset, np.random.default_rng(self.seed))
+        return {name: np.asarray(array) for name, array in plain_preparation(preparation).arrays.items()}
 
     def _data(self, target: Target, seed: int) -> Any:
         canaries = self._setup(target).canaries.draw(np.random.default_rng(seed), self.canaries)
