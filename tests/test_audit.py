@@ -16,7 +16,7 @@ from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, Progress, 
 from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.score_files import read_scores, write_scores
-from lidp.stats.registry import to_plain
+from lidp.stats.storable import to_plain
 from lidp.store import Store
 from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial

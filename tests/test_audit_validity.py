@@ -29,10 +29,10 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.engine.audit import scores_of
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
+from lidp.testing.simulations import assert_breaks, assert_covers
 from lidp.trials.scoring import Scene
 from lidp.trials.trial import TrialSetup, failed_record, lay_out, run_trials
 from tests.engine import Bits, NoisyCount, Numbers, RandomizedResponse, closeness, itself
-from tests.simulations import assert_breaks, assert_covers
 
 BETA = 0.05
 # The true ε lies on the grid, and rejecting it is a bound above it by one step: so few ε make audits fast.

@@ -67,7 +67,7 @@ def test_credibility_is_not_rounded_up(failure_probability, shown):
 
 def test_a_bound_is_told_rounded_down_and_a_claim_not_at_all():
     assert str(make(epsilon=1.02996)).startswith("ε ≥ 1.029 at")
-    assert make(epsilon=1.03004).told(1.03).startswith("ε ≥ 1.03004 at")
+    assert make(epsilon=1.03004).describe(1.03).startswith("ε ≥ 1.03004 at")
     assert str(Claim(1.0299996, 1e-5)).startswith("(1.0299996, 1e-05)-DP")
 
 

@@ -11,10 +11,19 @@ With scores at hand, start with :class:`Scores` and :func:`bound`; with a mechan
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lidp.citations import Work
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import AuditFailed, InvalidArgument, InvalidScores, LidpError, MethodNotApplicable, StoreError
+from lidp.errors import (
+    AuditFailed,
+    ClassNotImported,
+    InvalidArgument,
+    InvalidScores,
+    LidpError,
+    MethodNotApplicable,
+    StoreError,
+)
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
@@ -23,11 +32,18 @@ from lidp.stats.gaussian_dp import GaussianDP
 from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
 from lidp.stats.lifted_betting import LiftedBetting
-from lidp.stats.method import Method
+from lidp.stats.method import AnytimeMethod, Method
 from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.registry import METHODS, applicable, bound
-from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
+from lidp.stats.thresholds import (
+    CentralGrid,
+    FixedThreshold,
+    SplitThreshold,
+    TailQuantiles,
+    ThresholdStrategy,
+    UnionThreshold,
+)
 from lidp.stats.wilson import Wilson
 
 if TYPE_CHECKING:
@@ -79,6 +95,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "METHODS",
+    "AnytimeMethod",
     "AuditFailed",
     "AuditInterrupted",
     "AuditResult",
@@ -87,6 +104,7 @@ __all__ = [
     "CanaryDistribution",
     "CentralGrid",
     "Claim",
+    "ClassNotImported",
     "ClopperPearson",
     "CoinFlip",
     "CoinWager",
@@ -123,10 +141,12 @@ __all__ = [
     "StoreError",
     "TailQuantiles",
     "Target",
+    "ThresholdStrategy",
     "UniformSphere",
     "UnionThreshold",
     "Verdict",
     "Wilson",
+    "Work",
     "__version__",
     "applicable",
     "audit",

@@ -15,7 +15,7 @@ from lidp.rounding import at_least, exact
 
 
 class Guarantee(StrEnum):
-    """What stands behind a bound."""
+    """The kind of guarantee that a bound has."""
 
     FINITE_SAMPLE = "finite-sample"
     ASYMPTOTIC = "asymptotic"
@@ -24,7 +24,7 @@ class Guarantee(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The guarantee in a sentence's end."""
+        """Return the guarantee in words, as the end of a sentence."""
         return _MEANINGS[self]
 
 
@@ -37,7 +37,7 @@ _MEANINGS = {
 
 
 class Certainty(NamedTuple):
-    """What a bound's probability is called, and what it is."""
+    """The name of a bound's probability and its value."""
 
     name: str
     number: str
@@ -55,7 +55,8 @@ class EpsilonBound:
 
     Attributes:
         thresholds: the threshold each direction used, where the method has one.
-        rates: the observed rates, interval ends and counts behind the number, by name.
+        rates: the observed rates, interval ends and counts that the bound was computed from, by name; the method's
+            ``describe_rates`` says what they mean.
         path: for anytime-valid methods, (trials seen, ε) at each change of the bound; empty otherwise.
     """
 
@@ -81,7 +82,7 @@ class EpsilonBound:
         checks.probability(failure_probability=self.failure_probability)
 
     def refutes(self, claim: Claim) -> bool:
-        """Whether the claim is refuted: its ε lies below the bound, for the same neighbours, at no larger δ."""
+        """Return whether the claim is refuted: its ε lies below the bound, for the same neighbours, at no larger δ."""
         if claim.neighbours is not self.neighbours:
             raise InvalidArgument(
                 f"the bound is for {self.neighbours} neighbours, the claim for {claim.neighbours}; "
@@ -95,29 +96,29 @@ class EpsilonBound:
         return claim.epsilon < self.epsilon
 
     def epsilon_after(self, trials: int) -> float:
-        """The bound of an anytime-valid method as it stood after that many trials."""
+        """Return the bound of an anytime-valid method after this many trials."""
         if self.epsilon > 0 and not self.path:
             raise InvalidArgument(f"{self.method} is not anytime-valid: it has one bound, on all trials, and no path")
         standing = [epsilon for seen, epsilon in self.path if seen <= trials]
         return standing[-1] if standing else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Return plain data, ready for JSON."""
         plain = asdict(self)
         plain["path"] = [list(point) for point in self.path]
         plain["assumptions"] = list(self.assumptions)
         return {key: str(value) if isinstance(value, StrEnum) else value for key, value in plain.items()}
 
     def to_json(self, indent: int | None = None) -> str:
-        """JSON that :meth:`from_json` turns back into an equal object."""
+        """Return JSON that :meth:`from_json` turns back into an equal object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> EpsilonBound:
-        """The inverse of :meth:`to_dict`."""
+        """Return the bound that :meth:`to_dict` described."""
         plain = {
             name: value for name, value in plain.items() if name not in ("verdict", "provisional")
-        }  # the command's own
+        }  # added by lidp bound
         known = {f.name for f in fields(cls)}
         unknown = set(plain) - known
         missing = {f.name for f in fields(cls)[:10]} - set(plain)
@@ -134,7 +135,7 @@ class EpsilonBound:
 
     @classmethod
     def from_json(cls, text: str) -> EpsilonBound:
-        """The inverse of :meth:`to_json`."""
+        """Return the bound that :meth:`to_json` described."""
         try:
             plain = json.loads(text)
         except json.JSONDecodeError as error:
@@ -144,10 +145,10 @@ class EpsilonBound:
         return cls.from_dict(plain)
 
     def __str__(self) -> str:
-        return self.told()
+        return self.describe()
 
-    def told(self, claimed: float | None = None) -> str:
-        """The bound in words; beside a claimed ε in as many digits as tell the two apart."""
+    def describe(self, claimed: float | None = None) -> str:
+        """Return the bound in words, with as many digits as it takes to tell it from a claimed ε."""
         shown = at_least(self.epsilon, above=claimed)
         lines = [
             f"ε ≥ {shown} at δ = {exact(self.delta)} ({self.certainty}, {self.neighbours} neighbours)",
@@ -164,7 +165,7 @@ class EpsilonBound:
 
     @property
     def certainty(self) -> Certainty:
-        """How sure the bound is: "failure probability 0.05", or "credibility 0.95" for a bound that has no such thing."""
+        """Return the failure probability, as in "failure probability 0.05", or for credible bounds "credibility 0.95"."""
         if self.guarantee is Guarantee.CREDIBLE:
             return Certainty(
                 "credibility", at_least(round(1 - self.failure_probability, 15), 6)

@@ -4,6 +4,7 @@
     ├── InvalidArgument        a value outside its range (also a ValueError)
     │   ├── InvalidScores      scores or coins that cannot be read as such
     │   └── InvalidData        a data set that is missing, damaged or not what it should be
+    ├── ClassNotImported       a store names a class of somebody's own that this program has not imported
     ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
     ├── StoreError             a store that cannot be opened, or belongs to another audit
     └── AuditFailed            the audit could not run at all
@@ -26,6 +27,10 @@ class InvalidScores(InvalidArgument):
 
 class InvalidData(InvalidArgument):
     """A data set cannot be found or read, or does not hold what it should."""
+
+
+class ClassNotImported(LidpError):
+    """A store or witness names a method of somebody's own, and reading it imports no code."""
 
 
 class MethodNotApplicable(LidpError, ValueError):

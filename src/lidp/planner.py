@@ -240,13 +240,13 @@ def _row(
     epsilons = []
     for repeat in range(min(repeats, 50)):
         scores = _scores(design, sigma, at, dimension, seed + repeat)
-        found = default_method(scores, claim.epsilon).bound(
+        found = default_method(scores.design, claim.epsilon).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
         epsilons.append(found.epsilon)
     return PlanRow(
         design,
-        default_method(_scores(design, sigma, 1, dimension, seed)).name,
+        default_method(design).name,
         None if takes is None else takes * per_trial,
         at * per_trial,
         float(np.mean(epsilons)),
@@ -268,7 +268,7 @@ def _trials_to_refute(
     trials = min(8, most)
     while True:
         scores = _scores(design, sigma, trials, dimension, seed)
-        found = default_method(scores, claim.epsilon).bound(
+        found = default_method(scores.design, claim.epsilon).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
         fell = next((seen for seen, epsilon in found.path if epsilon > claim.epsilon), None)

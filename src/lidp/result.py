@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from lidp.errors import InvalidArgument
 from lidp.rounding import at_least, exact
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import bound, from_plain, to_plain
+from lidp.stats.registry import bound
+from lidp.stats.storable import Storable, from_plain, to_plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -243,10 +244,13 @@ class AuditInterrupted(KeyboardInterrupt):
         self.result = result
 
 
-def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
+def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = ()) -> EpsilonBound:
     """Compute the bound of a witness again, from its scores alone.
 
+    ``methods`` are classes of a user's own that the witness names and that are not imported yet; no module is imported here.
+
     Raises:
+        ClassNotImported: if the witness names a class that is neither imported nor among ``methods``.
         InvalidArgument: if the bound is not the one that the witness states.
     """
     arrays = dict(witness["scores"])
@@ -260,7 +264,7 @@ def recheck(witness: Mapping[str, Any]) -> EpsilonBound:
         sequential=witness["sequential"],
         stopped_early=witness.get("stopped_early", False),  # which older witnesses do not say
     )
-    method = from_plain(witness["method"])
+    method = from_plain(witness["method"], classes=methods)
     found = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
     if found.epsilon != witness["epsilon"]:
         raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {found.epsilon}")

@@ -26,8 +26,8 @@ from lidp.integrations.opacus import (  # noqa: E402
 from lidp.integrations.planting import GradientSeeds, directions  # noqa: E402
 from lidp.integrations.torch import MovedScore, PlantedRecords  # noqa: E402
 from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
+from lidp.testing.simulations import assert_covers  # noqa: E402
 from tests.integrations.opacus_training import FEATURES, RECORDS, Script, outliers, some_records  # noqa: E402
-from tests.simulations import assert_covers  # noqa: E402
 
 pytestmark = [
     # Opacus warns about itself, and every one of these scripts has secure_mode off.

@@ -15,7 +15,7 @@ from lidp.integrations.planting import GradientSeeds, Planting, directions  # no
 from lidp.integrations.record_sets import PooledRecords, record  # noqa: E402
 from lidp.integrations.torch import Loop, MovedScore, PlantedRecords, cross_entropy, torch_target  # noqa: E402
 from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
-from tests.simulations import assert_covers  # noqa: E402
+from lidp.testing.simulations import assert_covers  # noqa: E402
 
 RECORDS = (np.linspace(-1, 1, 20, dtype=np.float32), np.zeros(20, np.int64))
 

@@ -8,7 +8,7 @@ from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Rep
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, mislabelled_records
 from lidp.integrations.trainers import PilotWarning, trainer_target
 from lidp.stats.gaussian_curve import gaussian_epsilon
-from tests.simulations import assert_covers
+from lidp.testing.simulations import assert_covers
 
 
 def noisy_mean(noise):

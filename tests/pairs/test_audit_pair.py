@@ -9,8 +9,8 @@ import pytest
 import lidp
 from lidp import AuditFailed, Claim, InvalidArgument, PairTarget, Verdict, audit_pair
 from lidp.pairs.outputs import take_apart
+from lidp.testing.simulations import assert_covers
 from tests.pairs.mechanisms import Laplace, one_by_one, randomized_response
-from tests.simulations import assert_covers
 
 ONE = Claim(1.0)
 

@@ -53,7 +53,7 @@ def test_right_ones_stand_in_200_of_200_seeds(name):
 @pytest.mark.parametrize("name", ["laplace", "randomized-response", "svt1", "noisy-max", "rappor"])
 def test_false_alarms_of_right_ones(name):
     """The same at a failure probability that can be seen."""
-    from tests.simulations import assert_covers
+    from lidp.testing.simulations import assert_covers
 
     made, truth, delta = target(name)
     refuted = sum(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lidp import CoinWager, InvalidScores, OneRun, OneRunFDP, Scores
-from tests.simulations import assert_covers
+from lidp.testing.simulations import assert_covers
 
 BETA = 0.05
 REPEATS = 150

@@ -27,7 +27,7 @@ from lidp import (
     Wilson,
 )
 from lidp.stats.gaussian_curve import gaussian_epsilon
-from tests.simulations import assert_covers, exchangeable_arms, false_alarms, laplace_pairs, randomized_response
+from lidp.testing.simulations import assert_covers, exchangeable_arms, false_alarms, laplace_pairs, randomized_response
 
 BETA = 0.05
 

@@ -20,7 +20,7 @@ from lidp import (
     UnionThreshold,
 )
 from lidp.stats.coin_predictor import CoinPredictor
-from tests.simulations import assert_breaks, assert_covers, exchangeable_arms, false_alarms, randomized_response
+from lidp.testing.simulations import assert_breaks, assert_covers, exchangeable_arms, false_alarms, randomized_response
 
 BETA = 0.05
 GRID = {"resolution": 0.25, "largest": 4.0}

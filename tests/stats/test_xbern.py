@@ -123,7 +123,7 @@ def test_orders_that_are_not_powers_of_two(order):
 
 def test_orders_that_need_more_canaries():
     with pytest.raises(
-        MethodNotApplicable, match="order 8 needs at least 8 canaries a trial, these scores have 7; use order=4"
+        MethodNotApplicable, match="order 8 needs at least 8 canaries per trial, these scores have 7; use order=4"
     ):
         check_order(8, canaries=7)
 

@@ -8,9 +8,9 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne, Verdict
 from lidp.data import synthetic_purchases
+from lidp.testing.simulations import assert_covers
 from lidp.training import DPSGD, Canary, Kind, Network, Scoring, Training, TrainingSet, training_target
 from tests.engine import same
-from tests.simulations import assert_covers
 
 DATA = synthetic_purchases(400, 200, features=120, classes=4)
 CLAIM = Claim(2.0, 1e-5)

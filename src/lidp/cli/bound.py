@@ -14,6 +14,7 @@ import typer
 from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
+from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.cli.threshold_option import parse_threshold
 from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound
@@ -23,7 +24,8 @@ from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import METHODS, applicable, bound, default_method, method_named
+from lidp.stats.registry import METHODS, applicable, bound, default_method
+from lidp.stats.storable import Storable
 from lidp.store import is_store
 
 HELP = f"""Bound ε from a file of scores.
@@ -74,8 +76,10 @@ def command(
         float | None, typer.Option(help="A claimed ε to judge; exit code 1 if it is refuted.", show_default=False)
     ] = None,
     as_json: options.Json = False,
+    modules: Import = None,
 ) -> int:
-    stored = _stored(file)
+    classes = import_methods(modules)
+    stored = _stored(file, classes)
     if stored is not None:
         unfinished = _is_unfinished(stored)
         scores, neighbours = stored.scores.as_planned() if unfinished else stored.scores, str(stored.claim.neighbours)
@@ -98,7 +102,7 @@ def command(
         else:
             _print_table(found_all, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
         return 0
-    kind = method_named(method) if method is not None else None
+    kind = find_method(method, classes) if method is not None else None
     settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
     if order is not None:
         settings["order"] = order
@@ -110,7 +114,7 @@ def command(
     if stored is not None and kind is None and plain:
         chosen = stored.method
     else:
-        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores)), settings)
+        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores.design)), settings)
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
@@ -123,7 +127,7 @@ def command(
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
         typer.echo(json.dumps({**found.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
     else:
-        typer.echo(printable(found.told(claim)))
+        typer.echo(printable(found.describe(claim)))
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:
@@ -137,11 +141,11 @@ def _is_unfinished(stored: AuditResult) -> bool:
     return stored.scores.trials < stored.planned_trials and not stopped
 
 
-def _stored(file: Path) -> AuditResult | None:
+def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     """The result in a file that is the store of an audit, None for a file of scores."""
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # any name is fine
         return None
-    return result_of(file)
+    return result_of(file, methods=methods)
 
 
 def _member(kind: type[Member], name: str, value: str) -> Member:
@@ -153,6 +157,8 @@ def _member(kind: type[Member], name: str, value: str) -> Member:
 
 def _build(kind: type[Method], options: dict[str, Any]) -> Method:
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # every concrete method is a dataclass
+    if "direction" not in known and options["direction"] is Direction.BOTH:  # which is the default of the option
+        options = {name: value for name, value in options.items() if name != "direction"}
     for name in options:
         if name not in known:
             raise InvalidArgument(f"{kind.name} takes no --{name.replace('_', '-')}; leave it out")

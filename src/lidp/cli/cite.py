@@ -1,4 +1,4 @@
-"""``lidp cite``: BibTeX of the methods used."""
+"""``lidp cite``: print BibTeX entries of the works that methods rest on."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from typing import Annotated
 
 import typer
 
-from lidp.citations import BEHIND, bibtex
+from lidp.citations import HasWorks, bibtex
+from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.errors import InvalidArgument
+from lidp.stats.method import Method
 from lidp.stats.registry import METHODS
+from lidp.stats.storable import Storable
 
-HELP = """Print BibTeX of the works behind methods.
+HELP = """Print BibTeX entries of the works that methods rest on.
 
-WHAT is a method's name, or the store of an audit, whose method is meant. Without it, the works behind all methods are printed.
+WHAT is the name of a method, or the store of an audit, whose method is meant. Without it, the works of all methods are printed.
 """
 
 
 def command(
     what: Annotated[list[str] | None, typer.Argument(help="Names of methods, or stores.", show_default=False)] = None,
+    modules: Import = None,
 ) -> int:
-    typer.echo(bibtex([_method(name) for name in what or list(BEHIND)]))
+    classes = import_methods(modules)
+    methods = [_method(name, classes) for name in what] if what else list(METHODS.values())
+    typer.echo(bibtex(methods))
     return 0
 
 
-def _method(name: str) -> str:
-    if name in BEHIND:
-        return name
+def _method(name: str, classes: list[type[Storable]]) -> HasWorks:
+    imported = {cls.name for cls in classes if issubclass(cls, Method)}
+    if name in METHODS or name in imported:
+        return find_method(name, classes)
     if not Path(name).is_file():
-        raise InvalidArgument(f"{name!r} is neither a method ({', '.join(METHODS)}) nor a file")
+        raise InvalidArgument(f"{name!r} is neither a method ({', '.join([*METHODS, *imported])}) nor a file")
     from lidp.engine.audit import plan_of
 
-    return plan_of(name).method.name
+    return plan_of(name, methods=classes).method

@@ -9,6 +9,7 @@ import typer
 
 from lidp._runtime.terminal_text import printable
 from lidp.cli import options
+from lidp.cli.method_imports import Import, import_methods
 from lidp.engine.audit import result_of
 
 HELP = """Put the audits in several stores side by side: a table here, and a page with -o.
@@ -23,6 +24,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write an HTML page to this file.", show_default=False)
     ] = None,
+    modules: Import = None,
 ) -> int:
     from rich.console import Console
 
@@ -30,7 +32,8 @@ def command(
 
     if output is not None:
         options.check_report(output, *stores)
-    found = Comparison.of([(store.stem, result_of(store)) for store in stores])
+    methods = import_methods(modules)
+    found = Comparison.of([(store.stem, result_of(store, methods=methods)) for store in stores])
     console = Console()
     console.print(found.table())
     for remark in found.remarks:

@@ -11,6 +11,7 @@ import typer
 from lidp.claim import Claim
 from lidp.cli import options
 from lidp.cli.audit import finish
+from lidp.cli.method_imports import Import, import_methods
 from lidp.cli.running import Running
 from lidp.cli.targets import load_target
 from lidp.cli.trust import approved_origin
@@ -42,13 +43,15 @@ def command(
     report: options.Report = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    modules: Import = None,
 ) -> int:
     running = Running(workers, time_limit, retry, executor, ray_address, cpus_per_trial, gpus_per_trial)
     chosen = running.chosen()
     approved = approved_origin(store, trust=trust)
+    methods = import_methods(modules)
 
     def run(watch: Watch | None) -> AuditResult:
-        return resume(store, partial(_load, store, approved), executor=chosen, watch=watch)
+        return resume(store, partial(_load, store, approved), executor=chosen, watch=watch, methods=methods)
 
     return finish(run, again=running.again(store), store=store, report=report, as_json=as_json, quiet=quiet)
 

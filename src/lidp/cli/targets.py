@@ -83,7 +83,7 @@ def find_object(text: str) -> Any:
         built_in = f"{', '.join(BUILT_IN)}, catalogue:NAME"
         raise InvalidArgument(f"the target must be {built_in}, package.module:object or path/file.py:object, got {text!r}")
     with Interrupts():  # tells a real interrupt from what the module raises
-        found: Any = _module(place)
+        found: Any = load_module(place)
     for part in name.split("."):
         if not hasattr(found, part):
             raise InvalidArgument(f"{place} has no {name!r}")
@@ -91,7 +91,8 @@ def find_object(text: str) -> Any:
     return found
 
 
-def _module(place: str) -> Any:
+def load_module(place: str) -> Any:
+    """Import ``package.module``, also from the current folder, or run ``path/file.py``."""
     if not place.endswith(".py"):
         try:
             with _on_the_path(Path.cwd()), user_code():

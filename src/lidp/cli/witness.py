@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lidp._runtime.terminal_text import printable
+from lidp.cli.method_imports import Import, import_methods
 from lidp.errors import InvalidArgument
 from lidp.result import recheck
 from lidp.rounding import at_least, exact
@@ -21,10 +22,12 @@ The exit code is 1 if the witness refutes its claim, 0 if it does not, 2 if it d
 
 def command(
     file: Annotated[Path, typer.Argument(help="A witness, as written by the pytest plugin.", show_default=False)],
+    modules: Import = None,
 ) -> int:
+    methods = import_methods(modules)
     try:
         witness = json.loads(file.read_text(encoding="utf-8"))
-        found = recheck(witness)
+        found = recheck(witness, methods=methods)
     except OSError as error:
         raise InvalidArgument(f"{file}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -45,6 +45,11 @@ class CoinFlip(Design):
         return f"{self.canaries:,} canaries per trial, each inserted by a fair coin of its own"
 
     @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """See :class:`Design`."""
+        return (self.canaries,)
+
+    @property
     def array_sizes(self) -> Mapping[str, int]:
         """See :class:`Design`."""
         return {"scores": self.canaries, "coins": self.canaries}

@@ -55,6 +55,11 @@ class Design(ABC):
     def array_sizes(self) -> Mapping[str, int]:
         """The length of each array of a record."""
 
+    @property
+    @abstractmethod
+    def arm_sizes(self) -> tuple[int, ...]:
+        """How many canaries of a trial are scored in each arm; one group for designs with coins, which the coins divide."""
+
     def rows(self, trials: int) -> int:
         """Return how many rows of scores the first ``trials`` trials make: one per trial, unless a trial is a block of runs."""
         return trials

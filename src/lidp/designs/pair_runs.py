@@ -83,6 +83,11 @@ class PairRuns(Design):
         return self._rows_before[trials]
 
     @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """See :class:`Design`."""
+        return (self.canaries,)
+
+    @property
     def array_sizes(self) -> Mapping[str, int]:
         """See :class:`Design`; blocks differ in size, so :meth:`check_record` does it all."""
         return {}

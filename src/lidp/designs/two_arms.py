@@ -40,6 +40,11 @@ class TwoArms(Design):
         return f"{kind}: {self.canaries:,} inserted and {self.held_out:,} held-out canaries per trial"
 
     @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """See :class:`Design`."""
+        return (self.canaries, self.held_out)
+
+    @property
     def array_sizes(self) -> Mapping[str, int]:
         """See :class:`Design`."""
         return {"inserted": self.canaries, "held_out": self.held_out}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from lidp.designs import CoinFlip, Design
 from lidp.engine.loop import AuditLoop
 from lidp.engine.plan import AuditPlan
 from lidp.engine.progress import Progress
-from lidp.errors import InvalidArgument, LidpError, StoreError
+from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
 from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
 from lidp.stats.method import Method
+from lidp.stats.storable import Storable
 from lidp.store import Store
 from lidp.store.marks import own_mark
 from lidp.target import Target, fingerprint
@@ -103,13 +104,15 @@ def resume(
     retry: bool = False,
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
+    methods: Iterable[type[Storable]] = (),
 ) -> AuditResult:
     """Resume the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter.
 
     ``load`` runs what the store names: only load what you trust, if somebody else made the store.
+    ``methods``: see :func:`result_of`.
     """
     with Store.open(store) as opened:
-        plan = _plan_of(opened)
+        plan = _plan_of(opened, methods)
         if plan.origin is None:
             raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
         target = load(plan.origin, plan.claim)
@@ -121,16 +124,20 @@ def resume(
         return AuditLoop(plan, opened, watch=watch).run(choose_executor(workers, time_limit, retry, executor))
 
 
-def plan_of(store: str | Path) -> AuditPlan:
-    """Return the plan of the audit in a store; no code of the target is loaded."""
+def plan_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
+    """Return the plan of the audit in a store; no code of the target is loaded. ``methods``: see :func:`result_of`."""
     with Store.read(store) as opened:
-        return _plan_of(opened)
+        return _plan_of(opened, methods)
 
 
-def result_of(store: str | Path) -> AuditResult:
-    """The result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded."""
+def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditResult:
+    """Return the result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded.
+
+    If the store names a method of a user's own, its class must be imported already, or be among ``methods``; this function
+    imports no module that a store names.
+    """
     with Store.read(store) as opened:
-        plan = _plan_of(opened)
+        plan = _plan_of(opened, methods)
         loop = AuditLoop(plan, opened)
         loop.recall()
         return loop.result()
@@ -146,11 +153,13 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
     return Target(mechanism, canaries, score, dataset, prepare)
 
 
-def _plan_of(store: Store) -> AuditPlan:
+def _plan_of(store: Store, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
     """Return the plan of a stored audit; its target is not loaded."""
     configuration = store.configuration
     try:
-        return AuditPlan.of(configuration)
+        return AuditPlan.of(configuration, methods=methods)
+    except ClassNotImported as error:
+        raise ClassNotImported(f"{store.path}: {error}") from None
     except (LidpError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = error if isinstance(error, LidpError) else f"{type(error).__name__}: {error}"
         raise StoreError(f"{store.path} is damaged: its configuration cannot be read ({reason})") from None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
-
-import numpy as np
 
 from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import Design, PairRuns, design_from_json
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.pair_target import PairTarget
-from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.method import Method, check_probabilities
-from lidp.stats.registry import default_method, from_plain, method_named, to_plain
+from lidp.stats.registry import check_name, default_method, method_named
+from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target, fingerprint
 from lidp.trials.scoring import as_trial_score
@@ -130,15 +128,18 @@ class AuditPlan:
         )
 
     @classmethod
-    def of(cls, configuration: Mapping[str, Any]) -> AuditPlan:
-        """Return the plan that a store was made for; its target is not loaded."""
+    def of(cls, configuration: Mapping[str, Any], *, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
+        """Return the plan that a store was made for; its target is not loaded, and no module is imported.
+
+        ``methods`` are classes of a user's own that the store may name: see :func:`lidp.stats.storable.from_plain`.
+        """
         return cls(
             target=None,
             name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
             design=design_from_json(configuration["design"]),
             trials=_check_trials(configuration["trials"]),
-            method=_method_of(configuration["method"]),
+            method=_method_of(configuration["method"], methods),
             failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
             seed=check_seed(configuration["seed"]),
             stop_when=checks.one_of(STOPS, stop_when=configuration["stop_when"]),
@@ -175,8 +176,7 @@ class AuditPlan:
 
 
 def _choose_method(method: Method | str | None, design: Design, sequential: bool, claim: Claim) -> Method:
-    probe = _probe(design, sequential)
-    usual = default_method(probe, claim.epsilon)
+    usual = default_method(design, claim.epsilon)
     chosen = method or usual
     if isinstance(chosen, str):
         chosen = usual if usual.name == method else method_named(chosen)()
@@ -186,7 +186,8 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
             f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
             f"be refuted; set largest={2 * claim.epsilon:g}"
         )
-    chosen.check(probe)
+    check_name(chosen)
+    chosen.check(design, sequential=sequential)
     return chosen
 
 
@@ -206,14 +207,9 @@ def _check_trials(trials: Any) -> int:
     return number
 
 
-def _method_of(plain: Any) -> Method:
-    method = from_plain(plain)
+def _method_of(plain: Any, methods: Iterable[type[Storable]]) -> Method:
+    method = from_plain(plain, classes=methods)
     if not isinstance(method, Method):
-        raise InvalidArgument(f"method must be one of lidp's, got {plain!r}")
+        raise InvalidArgument(f"{plain!r} describes no method")
+    check_name(method)
     return method
-
-
-def _probe(design: Design, sequential: bool) -> Scores:
-    """Scores of the design's shape, to ask a method whether it covers it."""
-    arrays = {name: np.asarray(array) for name, array in design.perfect_arrays(1).items() if name != "neighbours"}
-    return Scores.of_block(**arrays, neighbours=design.neighbours, sequential=sequential)

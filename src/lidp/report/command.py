@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from lidp.stats.registry import METHODS, to_plain
+from lidp.stats.registry import METHODS
+from lidp.stats.storable import to_plain
 
 _DESIGNS = {"CoinFlip": "coin-flip", "LeaveOneOut": "leave-one-out", "ReplaceOne": "replace-one"}
 

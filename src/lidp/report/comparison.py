@@ -18,7 +18,7 @@ from lidp.report.page import gauge_of, render, write_page
 from lidp.report.wording import bound_words, guarantee, headline, unit, verdict
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import at_most, exact
-from lidp.stats.registry import to_plain
+from lidp.stats.storable import to_plain
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ from typing import Any
 from lidp.epsilon_bound import Guarantee
 from lidp.report.wording import design, number, shown, unit
 from lidp.result import AuditResult
-from lidp.rounding import at_least, exact
+from lidp.rounding import exact
 
 _MOST_FACTS = 60
 
@@ -62,45 +62,16 @@ def _as_given(name: str, value: Any) -> str:
 
 def numbers_behind(result: AuditResult) -> list[Entry]:
     """Thresholds and rates of the bound, and what each of them is."""
-    bound = result.bound
+    bound, method = result.bound, result.method
+    thresholds, rates = method.describe_thresholds(bound), method.describe_rates(bound)
     found = [
-        Entry(f"threshold, {name}", value, number(value), f"bound.thresholds.{name}", "scores are split here")
+        Entry(f"threshold, {name}", value, number(value), f"bound.thresholds.{name}", thresholds.get(name, ""))
         for name, value in bound.thresholds.items()
     ]
     for name, value in bound.rates.items():
-        words = f"{int(value):,}" if name in ("coins", "guesses", "right") else number(value)
-        found.append(Entry(name.replace("_", " "), value, words, f"bound.rates.{name}", _meaning(name, result)))
+        words = f"{int(value):,}" if name in method.counts else number(value)
+        found.append(Entry(name.replace("_", " "), value, words, f"bound.rates.{name}", rates.get(name, "")))
     return found
-
-
-def _meaning(name: str, result: AuditResult) -> str:
-    """What a number behind the bound says."""
-    bound = result.bound
-    against = f"ε = {at_least(bound.epsilon)}"
-    if name == "wealth":
-        goal = at_least(1 / bound.failure_probability)
-        return f"what a stake of 1 against {against} became; an ε is ruled out at {goal}, which is 1/β"
-    if name == "guesses":
-        staked = "wealth" in bound.rates  # a wager: it guesses against every ε
-        return (
-            f"coins on which something was staked against {against}"
-            if staked
-            else "coins that were guessed, not abstained from"
-        )
-    if name in _MEANINGS:
-        return _MEANINGS[name]
-    if name.endswith(("_lower", "_upper")):
-        return f"{'lower' if name.endswith('_lower') else 'upper'} limit of that share"
-    side = "below" if name.startswith("backward") else "at or above"
-    return f"share of {'held-out' if name.endswith('held_out') else 'inserted'} scores {side} the threshold"
-
-
-_MEANINGS = {
-    "coins": "coins of all trials that were used",
-    "right": "guesses that were right",
-    "false_positive_upper": "upper limit: held-out canaries taken for inserted ones",
-    "false_negative_upper": "upper limit: inserted canaries taken for held-out ones",
-}
 
 
 def facts_of(result: AuditResult) -> list[Entry]:

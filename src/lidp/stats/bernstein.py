@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.citations import PILLUTLA_2023
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.stats.ordered_rates import OrderedRates
@@ -31,6 +32,10 @@ class Bernstein(OrderedRates):
 
     name: ClassVar[str] = "bernstein"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+    summary = (
+        "Bernstein limits of the two rates beyond a threshold, with the dependence between canaries measured by moments."
+    )
+    works = (PILLUTLA_2023,)
 
     def __post_init__(self) -> None:
         super().__post_init__()

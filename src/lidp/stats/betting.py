@@ -1,4 +1,4 @@
-"""What the two betting methods share: the grid of ε, and the bookkeeping from wealth to bound."""
+"""The base of the two betting methods: the grid of ε, and the step from wealth to a bound."""
 
 from __future__ import annotations
 
@@ -10,38 +10,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
+from lidp.rounding import at_least
 
 Floats = NDArray[np.float64]
 
 
 def check_grid(resolution: float, largest: float) -> None:
-    """Refuse grids that are empty or too fine to be meant."""
+    """Refuse grids that are empty, or so fine that a typing error is likely."""
     if not 1 <= checks.positive(largest=largest) / checks.positive(resolution=resolution) <= 100_000:
         raise InvalidArgument(f"largest must be 1 to 100,000 times resolution, got {largest} and {resolution}")
 
 
+def describe_wealth(bound: EpsilonBound) -> str:
+    """Return what the rate ``wealth`` of a bound means, for the report."""
+    against, goal = at_least(bound.epsilon), at_least(1 / bound.failure_probability)
+    return f"what a stake of 1 against ε = {against} became; an ε is ruled out at {goal}, which is 1/β"
+
+
 @dataclass(frozen=True)
 class EpsilonGrid:
-    """0, resolution, 2 resolution, ..., largest: the ε that are tested."""
+    """The values of ε that are tested: 0, resolution, 2 resolution, ..., largest."""
 
     resolution: float
     largest: float
 
     @cached_property
     def values(self) -> Floats:
-        """The grid, sorted."""
+        """Return the grid, sorted."""
         steps = math.floor(self.largest / self.resolution + 1e-9)
         # Rounding makes 7 * 0.01 the 0.07 that a user types.
         return np.round(np.arange(steps + 1) * self.resolution, 12)
 
     def window(self, first: int, largest: float) -> slice:
-        """The part of the grid from index ``first`` up to the value ``largest``."""
+        """Return the part of the grid from index ``first`` up to the value ``largest``."""
         return slice(first, max(first, int(np.searchsorted(self.values, largest, side="right"))))
 
 
 class WealthPath:
-    """Log-wealth against every ε of the grid, and the bound it implies.
+    """The logarithm of the wealth against every ε of the grid, and the bound that it implies.
 
     An ε is rejected once its wealth has reached 1/β; it stays rejected. The bound is the last ε before the first
     one that is not rejected, 0 if the first is not.
@@ -53,17 +61,17 @@ class WealthPath:
         self.log_wealth = np.zeros(len(grid.values))
         self.peak = np.zeros(len(grid.values))
         self.rejected = 0
-        """how many ε, from the smallest on, are rejected"""
+        """number of ε, from the smallest on, that are rejected"""
         self.path: tuple[tuple[int, float], ...] = ()
 
     @property
     def epsilon(self) -> float:
-        """The bound so far."""
+        """Return the bound so far."""
         return float(self.grid.values[self.rejected - 1]) if self.rejected else 0.0
 
     @property
     def wealth(self) -> float:
-        """The largest wealth reached against the last rejected ε, or against 0 if none is."""
+        """Return the largest wealth reached against the last rejected ε, or against 0 if none is."""
         return math.exp(min(self.peak[max(self.rejected - 1, 0)], 700.0))
 
     def settle(self, log_growth: Floats, window: slice, trials_before: int) -> None:

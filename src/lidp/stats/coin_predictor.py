@@ -1,12 +1,12 @@
-"""Predicting a coin from its score: a mixture of small models that learn online.
+"""Predict a coin from its score, by a mixture of small models that learn online.
 
 The wager is valid for *any* prediction that uses only lower-index trials, the scores of the trial at hand, and its coins
 already revealed; it is strong when the prediction is good. No one model suits all scores: logistic regression is best
-for Gaussian-like scores, a quadratic term for canaries that are remembered outright now and then, histograms for heavy
+for Gaussian-like scores, a quadratic term for canaries that are sometimes memorised outright, histograms for heavy
 tails. So all of them predict, weighted by how well each has predicted so far.
 
-None of them learns how many coins are 1. Coins are fair by assumption; where they are not quite, a predictor that learns their
-share would find a leak in pure noise. So each model predicts relative to what it would predict without a score.
+None of them learns the share of coins that are 1. Coins are fair by assumption; if they are slightly unfair, a predictor that
+learns their share would find a leak in pure noise. So each model predicts relative to what it would predict without a score.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 CALIBRATION_SCORES = 64
-"""How many scores fix the location, scale and bins; trials before that are warm-up."""
+"""Number of scores that fix the location, scale and bins; nothing is staked on the trials before."""
 
 _LARGEST = 6.0  # standardised scores are cut off here, so that one outlier cannot tilt the regressions
 _BINS = (8, 32)
@@ -32,10 +32,10 @@ _TRUST = (0.7, 0.1, 0.1, 0.1)  # prior weights: linear, quadratic, coarse and fi
 
 
 class CoinPredictor:
-    """Online predictions of coins from scores, coin by coin in index order."""
+    """Predicts coins from scores, one by one in index order, and learns from each coin after predicting it."""
 
     def __init__(self, calibration: Floats) -> None:
-        """``calibration``: scores of the first trials; their coins are not looked at."""
+        """Fix location, scale and bins by ``calibration``: scores of the first trials, without their coins."""
         known: Floats = calibration[~np.isnan(calibration)]
         ordered: Floats = np.sort(known) if known.size else np.zeros(1)
         low, middle, high = np.quantile(ordered, (0.16, 0.5, 0.84))
@@ -54,15 +54,15 @@ class CoinPredictor:
         self.trust = np.array(_TRUST)
 
     def predict(self, scores: Floats, coins: Bools) -> Floats:
-        """Log-odds that each coin is 1, each made before that coin (in row-major order) is learned from.
+        """Return the log-odds that each coin is 1, each computed before that coin (in row-major order) is learned from.
 
-        Of a run that failed nothing is predicted and nothing is learned.
+        A failed run gets log-odds of 0, and nothing is learned from it.
         """
         failed = np.isnan(scores[:, 0])
         if failed.any():
-            silent: Floats = np.zeros(scores.shape)
-            silent[~failed] = self.predict(scores[~failed], coins[~failed])
-            return silent
+            log_odds: Floats = np.zeros(scores.shape)
+            log_odds[~failed] = self.predict(scores[~failed], coins[~failed])
+            return log_odds
         flat = scores.ravel()
         features = self._standardised(flat) - self.mean
         bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
@@ -76,7 +76,7 @@ class CoinPredictor:
 
 
 def kernels() -> Any:
-    """The compiled loops, imported on first use: numba takes longer to import than everything else together."""
+    """Return the module of compiled loops, imported on first use: importing numba takes longer than everything else together."""
     from lidp._compiled import coin_wager
 
     return coin_wager

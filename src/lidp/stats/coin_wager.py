@@ -8,11 +8,10 @@ The Kelly stake is s = (a/q - 1)·G with q = e^ε/(1 + e^ε), where a > q.
 For δ > 0 the K coins of one output are not K independent tests: an output may reveal everything with probability δ. If
 no stake on coin k of trial t exceeds an amount γ_tk that was fixed before trial t, the expected gain of a step is at most
 δγ_tk (half of that if only one kind of guess can happen), so that Π_t G_t / (1 + δ Σ_k γ_tk) is a supermartingale over
-trials. It reaches 1/β with probability at most β, ever. Coins on which nothing was staked are charged for all the same.
+trials. The probability that it ever reaches 1/β is at most β. Coins on which nothing was staked cost as much as the others.
 
-All that holds for coins in any order that does not depend on them. In case the canaries of a trial stand in one that does (all
-inserted ones first, say), they are wagered on in a random order of each trial's own, unless their scores use coins of
-lower-index canaries.
+This holds for coins in any order that does not depend on them. The canaries of a trial may come in an order that does (all
+inserted ones first, say). So each trial is wagered on in a random order, unless scores use coins of lower-index canaries.
 """
 
 from __future__ import annotations
@@ -25,11 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.citations import STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import InvalidArgument, InvalidScores
+from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
+from lidp.rounding import at_least
 from lidp.scores import Scores
-from lidp.stats.betting import EpsilonGrid, check_grid
+from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
 from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.streams import Purpose, trial_words
@@ -40,15 +42,15 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class CoinWager(AnytimeMethod):
-    """Wagers on every coin, with predictions learned from the coins before it.
+    """Wager on every coin, with predictions that are learned from the coins before it.
 
     Guarantee: finite-sample and anytime-valid over trials: with probability 1 - β the bound lies below the true ε after
-    *every* trial. Holds for one run with many canaries, many runs with few, duplicate or adaptively chosen canaries; asks
-    that the coins be fair, independent, and unknown to the mechanism except through who was inserted.
+    *every* trial. Holds for one run with many canaries, many runs with few, duplicate or adaptively chosen canaries; assumes
+    that the coins are fair, independent, and unknown to the mechanism except through which canaries were inserted.
 
     ``cap`` is the largest amount staked on a coin, in units of e^-ε (γ = cap·e^-ε); None chooses it from δ and the number
-    of canaries. It matters for strength only. ``resolution`` and ``largest`` describe the grid of ε. If ``log_odds``, scores are
-    predictions already: the log-odds that a coin is 1, which whoever made them took from outputs and lower-index coins only.
+    of canaries. It matters for strength only. ``resolution`` and ``largest`` describe the grid of ε. With ``log_odds``, scores
+    are predictions already: the log-odds that a coin is 1, computed from outputs and lower-index coins only.
     """
 
     direction: Direction = Direction.BOTH
@@ -59,6 +61,9 @@ class CoinWager(AnytimeMethod):
 
     name: ClassVar[str] = "coin-wager"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+    summary = "Stakes on every coin, by predictions that are learned from the coins before it."
+    works = (STEINKE_2023, WAUDBY_SMITH_2024)
+    counts = ("guesses", "right")
 
     def __post_init__(self) -> None:
         check_direction(self)
@@ -68,20 +73,30 @@ class CoinWager(AnytimeMethod):
         if self.cap is not None:
             object.__setattr__(self, "cap", checks.positive(cap=self.cap))
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
-        scores.flips()
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        if not design.has_coins:
+            raise MethodNotApplicable(
+                "these scores have no coins; use a method for inserted and held-out arms, such as LiftedBetting"
+            )
+
+    def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
+        against = f"ε = {at_least(bound.epsilon)}"
+        return {
+            "guesses": f"coins on which something was staked against {against}",
+            "right": "guesses that were right",
+            "wealth": describe_wealth(bound),
+        }
 
     def begin(self, *, delta: float, failure_probability: float) -> CoinWagerRun:
-        """A run that takes trials as they come."""
+        """Return a run that takes trials as they finish."""
         delta, failure_probability = check_probabilities(delta, failure_probability)
         return CoinWagerRun(self, delta, failure_probability)
 
     def cap_for(self, canaries: int, delta: float, *, first: bool) -> float:
-        """The cap in units of e^-ε for a trial; nothing of that trial is known yet.
+        """Return the cap of a trial in units of e^-ε, before anything of that trial is known.
 
-        Many coins in one trial let its wealth grow beyond 1, so that larger amounts are useful, above all in the first,
-        which may be the only one. A large δ makes every unit dear, and most useful stakes are well below e^-ε.
+        Many coins in one trial let its wealth grow beyond 1, so that larger stakes are useful, above all in the first trial,
+        which may be the only one. A large δ makes every unit expensive, and most useful stakes are well below e^-ε.
         """
         if self.cap is not None:
             return self.cap
@@ -91,7 +106,7 @@ class CoinWager(AnytimeMethod):
 
 
 class CoinWagerRun:
-    """The gambler's memory. Feeding trials one by one or all at once gives the same bound, bit for bit."""
+    """The state of the wager. Trials given one by one or all at once give the same bound, bit for bit."""
 
     def __init__(self, method: CoinWager, delta: float, failure_probability: float) -> None:
         self.method = method
@@ -108,23 +123,23 @@ class CoinWagerRun:
         self._trials = 0
         self._path: list[tuple[int, float]] = []
         self._last: Scores | None = None
-        self._given = 0
+        self._received = 0
         self._waiting: list[tuple[Floats, Bools]] = []
         self._predictor: CoinPredictor | None = None
 
     @property
     def epsilon(self) -> float:
-        """The bound so far."""
+        """Return the bound so far."""
         return float(self._epsilons[self._rejected - 1]) if self._rejected else 0.0
 
     def update(self, scores: Scores) -> float:
-        """Wager on further trials, in their order; returns the bound so far."""
+        """Wager on further trials, in the order of their indices, and return the bound so far."""
         scores.flips()
         if self._last is not None and scores.design != self._last.design:
             raise InvalidScores(f"the run began with {self._last.design}, these trials have {scores.design}")
         self._last = scores
         values, coins = self._in_betting_order(scores)
-        self._given += scores.trials
+        self._received += scores.trials
         if self.method.log_odds:
             self._wager(np.nan_to_num(values, nan=0.0), coins)  # of a failed run nothing is predicted
             return self.epsilon
@@ -135,26 +150,26 @@ class CoinWagerRun:
         return self.epsilon
 
     def _in_betting_order(self, scores: Scores) -> tuple[Floats, Bools]:
-        """The scores and coins of each trial in the order in which they are wagered on: a function of the trial's number."""
+        """Return the scores and coins of each trial in the order of wagering, which is a function of the trial's index."""
         values, coins = scores.flips()
         if scores.canaries == 1 or scores.sequential or self.method.log_odds:
             return values, coins
-        words = trial_words(0, range(self._given, self._given + scores.trials), purpose=Purpose.BETTING_ORDER)
+        words = trial_words(0, range(self._received, self._received + scores.trials), purpose=Purpose.BETTING_ORDER)
         shuffled = np.empty_like(values), np.empty_like(coins)
         kernels().shuffle(values, coins, words[:, 0], *shuffled)
         return shuffled
 
     def _calibrate(self, values: Floats, coins: Bools, sequential: bool) -> tuple[Floats, Bools]:
-        """Wait until enough scores are seen; returns the trials that may be wagered on.
+        """Collect trials until there are enough scores to calibrate on, and return the trials that may be wagered on.
 
-        The trial that completes the calibration may be: its scores are output, its coins have not been used.
+        These include the trial that completes the calibration: its scores are output, its coins have not been used.
         """
         needed = math.ceil(CALIBRATION_SCORES / values.shape[1])
         if sequential:
             needed += 1  # sequential scores show coins of their own trial: calibrate on trials that are not wagered on
         self._waiting.append((values, coins))
-        if self._given < needed:
-            self._trials = self._given
+        if self._received < needed:
+            self._trials = self._received
             return values[:0], coins[:0]
         values, coins = (np.concatenate(blocks) for blocks in zip(*self._waiting, strict=True))
         self._predictor = CoinPredictor(values[: needed - 1 if sequential else needed])
@@ -172,7 +187,7 @@ class CoinWagerRun:
             self._wager_with(self._caps(canaries, first=False), logits, coins)
 
     def _caps(self, canaries: int, *, first: bool) -> tuple[Floats, Floats]:
-        """γ for each ε, and the log of what a trial with such caps costs."""
+        """Return γ for each ε, and the logarithm of what a trial with these caps costs."""
         caps = self.method.cap_for(canaries, self.delta, first=first) * np.exp(-self._epsilons)
         kinds = len(self.method.direction.parts) / 2
         return caps, np.log1p(kinds * self.delta * canaries * caps)
@@ -204,7 +219,7 @@ class CoinWagerRun:
         self._wagered += len(logits)
 
     def bound(self) -> EpsilonBound:
-        """The bound on all trials so far, with its path."""
+        """Return the bound on all trials so far, with its path."""
         if self._last is None:
             raise InvalidScores("no trial was given yet; call update first")
         at = max(self._rejected - 1, 0)

@@ -8,23 +8,23 @@ from lidp import checks
 from lidp.errors import InvalidArgument
 
 LARGEST_EPSILON = 1000.0
-"""Where the search for an ε ends; a curve that needs more is reported as this."""
+"""The largest ε that is searched; a curve with a larger one is reported as this."""
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ(ε) of a μ-GDP mechanism: Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
+    """Return δ(ε) of a μ-GDP mechanism: Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
     from scipy.special import log_ndtr
 
     if mu == 0:
         return 0.0
     first = float(log_ndtr(mu / 2 - epsilon / mu))
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    # In logs, so that small δ do not drown in the rounding of two nearly equal numbers.
+    # In logs, so that the difference of two nearly equal numbers does not lose a small δ to rounding.
     return math.exp(first) * -math.expm1(second - first)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The smallest ε at which a μ-GDP mechanism is (ε, δ)-DP.
+    """Return the smallest ε at which a μ-GDP mechanism is (ε, δ)-DP.
 
     A Gaussian mechanism with noise σ and sensitivity 1 is 1/σ-GDP, and this is its exact ε.
     """
@@ -40,7 +40,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def renyi_epsilon(mu: float, delta: float) -> float:
-    """An upper bound on :func:`gaussian_epsilon` by Rényi accounting over all orders, as the paper calibrates its noise.
+    """Return an upper bound on :func:`gaussian_epsilon` by Rényi accounting over all orders, as the paper calibrates its noise.
 
     inf over α > 1 of αμ²/2 + log(1/(αδ))/(α-1) + log(1-1/α) (Balle et al. 2020), at least 0.
     """
@@ -56,14 +56,14 @@ def renyi_epsilon(mu: float, delta: float) -> float:
         order = 1 + excess
         return order * mu**2 / 2 - math.log(order * delta) / excess + math.log(excess / order)
 
-    # Where the first two terms balance, give or take; the function has one valley there.
+    # About where the first two terms balance; the function has its only minimum near there.
     middle = math.log(math.sqrt(2 * math.log(1 / delta)) / mu)
-    found = minimize_scalar(at, bounds=(middle - 5, middle + 5), method="bounded", options={"xatol": 1e-10})
-    return max(0.0, float(found.fun))
+    minimum = minimize_scalar(at, bounds=(middle - 5, middle + 5), method="bounded", options={"xatol": 1e-10})
+    return max(0.0, float(minimum.fun))
 
 
 def sigma_for(epsilon: float, delta: float, *, renyi: bool = False) -> float:
-    """The noise at which a Gaussian mechanism of sensitivity 1 is (ε, δ)-DP: exactly, or by Rényi accounting."""
+    """Return the noise at which a Gaussian mechanism of sensitivity 1 is (ε, δ)-DP: exactly, or by Rényi accounting."""
     from scipy.optimize import brentq
 
     checks.positive(epsilon=epsilon)

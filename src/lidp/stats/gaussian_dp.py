@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.citations import NASR_2023
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.gaussian_curve import gaussian_epsilon
-from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, Evidence, TwoRates, best_threshold, rate, tails
+from lidp.stats.two_rates import Arms, Evidence, TwoRates, best_threshold, describe_shares, rate, tails
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +29,7 @@ Floats = NDArray[np.float64]
 class GaussianDP(Method):
     """A bound on the μ of a Gaussian mechanism from upper limits of its error rates, converted to ε at δ.
 
-    ``interval`` gives the limits: None takes Clopper-Pearson for one canary a trial and second-order Bernstein for more.
+    ``interval`` gives the limits: None takes Clopper-Pearson for one canary per trial and second-order Bernstein for more.
     A Gaussian trade-off curve is symmetric, so one threshold serves both directions and neither costs extra.
 
     Guarantee: conditional: that of the interval, if the mechanism's privacy curve is that of some Gaussian mechanism.
@@ -39,6 +41,8 @@ class GaussianDP(Method):
 
     name: ClassVar[str] = "gaussian-dp"
     guarantee: ClassVar[Guarantee] = Guarantee.CONDITIONAL
+    summary = "Limits of both error rates, turned into the μ of a Gaussian mechanism and its ε at δ."
+    works = (NASR_2023,)
 
     def __post_init__(self) -> None:
         check_direction(self)
@@ -46,25 +50,31 @@ class GaussianDP(Method):
         if self.interval is not None and not isinstance(self.interval, TwoRates):
             raise InvalidArgument(f"interval must be a method of rates such as Bernstein(2), got {self.interval!r}")
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
-        if scores.has_coins and scores.canaries > 1:
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        if design.has_coins and design.canaries > 1:
             raise MethodNotApplicable(
-                f"gaussian-dp on coin-flip scores needs 1 canary a trial, there are {scores.canaries}; use one-run-fdp"
+                f"gaussian-dp on coin-flip scores needs 1 canary per trial, there are {design.canaries}; use one-run-fdp"
             )
-        self._interval(scores).check(scores)
+        self._interval(design).check(design, sequential=sequential)
 
-    def _interval(self, scores: Scores) -> TwoRates:
+    def _interval(self, design: Design) -> TwoRates:
         if self.interval is not None:
             return self.interval
-        single = scores.has_coins or all(arm.shape[1] == 1 for arm in scores.arms())
+        single = design.has_coins or max(design.arm_sizes) == 1
         return ClopperPearson() if single else Bernstein()
+
+    def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
+        return describe_shares(("inserted", "held_out")) | {
+            "mu": "lower limit of the μ of the Gaussian mechanism, which gives ε at δ",
+            "false_positive_upper": "upper limit: held-out canaries taken for inserted ones",
+            "false_negative_upper": "upper limit: inserted canaries taken for held-out ones",
+        }
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
         delta, failure_probability = check_probabilities(delta, failure_probability)
         checks.probability(delta=delta)
-        self.check(scores)
-        interval = self._interval(scores)
+        check_scores(self, scores)
+        interval = self._interval(scores.design)
 
         def evidence(arms: Arms, thresholds: Floats, share: float) -> Evidence:
             counted = tails(arms, thresholds, Direction.FORWARD)
@@ -100,7 +110,7 @@ class GaussianDP(Method):
 
 
 def _mu(false_positive: Floats, false_negative: Floats) -> Floats:
-    """Φ⁻¹(1 - FPR) - Φ⁻¹(FNR), 0 where the errors do not beat guessing."""
+    """Return Φ⁻¹(1 - FPR) - Φ⁻¹(FNR), or 0 where the errors do not beat guessing."""
     from scipy.special import ndtri
 
     useful = false_positive + false_negative < 1

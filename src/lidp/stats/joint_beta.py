@@ -8,13 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.citations import ZANELLA_BEGUELIN_2023
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.scores import Scores
 from lidp.stats.binomial import check_one_canary
-from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
-from lidp.stats.two_rates import Arms, Evidence, best_threshold, rate, tails
+from lidp.stats.two_rates import Arms, Evidence, best_threshold, describe_shares, rate, tails
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,18 +40,22 @@ class JointBeta(Method):
 
     name: ClassVar[str] = "joint-beta"
     guarantee: ClassVar[Guarantee] = Guarantee.CREDIBLE
+    summary = "A quantile of the posterior distribution of ε, from Jeffreys priors on the two rates beyond a threshold."
+    works = (ZANELLA_BEGUELIN_2023,)
 
     def __post_init__(self) -> None:
         check_direction(self)
         check_strategy(self.name, self.threshold)
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
-        check_one_canary(self.name, scores)
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        check_one_canary(self.name, design)
+
+    def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
+        return describe_shares(bound.rates)
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
         delta, failure_probability = check_probabilities(delta, failure_probability)
-        self.check(scores)
+        check_scores(self, scores)
 
         def evidence(arms: Arms, thresholds: Floats, share: float) -> Evidence:
             counted = tails(arms, thresholds, Direction.FORWARD)

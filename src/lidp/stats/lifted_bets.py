@@ -1,6 +1,6 @@
-"""How lifted betting chooses its bets: candidate thresholds, payoffs seen so far, thresholds and stakes from them.
+"""Choose the thresholds and stakes of lifted betting from the payoffs of earlier trials.
 
-Nothing here affects validity, which asks only that bets come from lower-index trials; it decides how fast wealth grows.
+Nothing here affects validity, which requires only that bets depend on lower-index trials; it decides how fast wealth grows.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _BOLDNESS = 0.99  # the largest stake, as a fraction of what keeps the wealth no
 
 
 class Counts(NamedTuple):
-    """How many inserted (x) and held-out (y) scores lie at or above each threshold: arrays (trials, thresholds).
+    """Numbers of inserted (x) and held-out (y) scores at or above each threshold: arrays (trials, thresholds).
 
-    Of a run that failed no score is in a rejection set: none at or above a threshold forward, none below it backward.
+    No score of a failed run is in a rejection set: none at or above a threshold forward, none below it backward.
     """
 
     forward_x: Floats
@@ -65,7 +65,7 @@ class Counter:
         x, y = self._exceedances(inserted), self._exceedances(held_out)
         self.trials += block.trials
         if not block.failed.any():
-            self._add_alike(x, y)
+            self._add_without_failures(x, y)
             return Counts(x, y, x, y)
         down_x, down_y = x.copy(), y.copy()
         down_x[block.failed[:, 0]] = self.sizes[0]
@@ -83,8 +83,8 @@ class Counter:
         for pair, matrix in self.products.items():
             matrix += forward[pair[0]].T @ backward[pair[1]]
 
-    def _add_alike(self, x: Floats, y: Floats) -> None:
-        """The same where no run failed, at half the cost: both directions then count alike."""
+    def _add_without_failures(self, x: Floats, y: Floats) -> None:
+        """Like ``_add`` for trials without failed runs, at half the cost: both directions then have the same counts."""
         xx, yy, xy = x.T @ x, y.T @ y, x.T @ y
         sums = [x.sum(axis=0), y.sum(axis=0), np.diag(xx), np.diag(yy), np.diag(xy)]
         for rows in self.sums.values():
@@ -103,42 +103,42 @@ class Counter:
 
 
 class Bets:
-    """For each ε of a window of the grid: a threshold and a stake per direction, chosen from the counter's past."""
+    """For each ε of a window of the grid, a threshold and a stake per direction, chosen from the trials counted so far."""
 
     def __init__(self, counter: Counter, wealth: WealthPath, delta: float, direction: Direction) -> None:
         self.counter = counter
         self.delta = delta
         rates = Rates(counter)
-        hopeful = max(rates.largest_odds(part, delta) for part in direction.parts)
-        self.window = wealth.grid.window(wealth.rejected, math.log(max(hopeful, 1.0)))
+        largest_odds = max(rates.largest_odds(part, delta) for part in direction.parts)
+        self.window = wealth.grid.window(wealth.rejected, math.log(max(largest_odds, 1.0)))
         self.odds = np.exp(wealth.grid.values[self.window])
         limit = _BOLDNESS / (self.odds + delta)
-        self.places = {part: rates.best_threshold(part, self.odds, delta, limit) for part in direction.parts}
-        payoffs = [rates.payoff(part, place, self.odds, delta) for part, place in self.places.items()]
+        self.chosen = {part: rates.best_threshold(part, self.odds, delta, limit) for part in direction.parts}
+        payoffs = [rates.payoff(part, index, self.odds, delta) for part, index in self.chosen.items()]
         if direction is Direction.BOTH:
-            cross = rates.cross(self.places[Direction.FORWARD], self.places[Direction.BACKWARD], self.odds)
-            self.stakes = _share_out(payoffs[0], payoffs[1], cross, limit)
+            cross = rates.cross(self.chosen[Direction.FORWARD], self.chosen[Direction.BACKWARD], self.odds)
+            self.stakes = _best_stakes(payoffs[0], payoffs[1], cross, limit)
         else:
             self.stakes = [np.clip(mean / square, 0.0, limit) for mean, square in payoffs]
 
     def log_growth(self, counts: Counts) -> Floats:
-        """log(1 + λD + λ'D') for each trial (rows) and each ε of the window (columns)."""
+        """Return log(1 + λD + λ'D') for each trial (rows) and each ε of the window (columns)."""
         k, m = self.counter.sizes
         total = np.zeros((len(counts.forward_x), len(self.odds)))
-        for (part, place), stake in zip(self.places.items(), self.stakes, strict=True):
+        for (part, index), stake in zip(self.chosen.items(), self.stakes, strict=True):
             if part is Direction.FORWARD:
-                likely, unlikely = counts.forward_x[:, place] / k, counts.forward_y[:, place] / m
+                likely, unlikely = counts.forward_x[:, index] / k, counts.forward_y[:, index] / m
             else:
-                likely, unlikely = 1 - counts.backward_y[:, place] / m, 1 - counts.backward_x[:, place] / k
+                likely, unlikely = 1 - counts.backward_y[:, index] / m, 1 - counts.backward_x[:, index] / k
             total += stake * (likely - self.odds * unlikely - self.delta)
         return np.log1p(total)
 
     def thresholds_in_use(self) -> dict[Direction, float]:
-        """The thresholds staked on at the smallest ε that is still open."""
+        """Return the thresholds that are bet on against the smallest ε that is not rejected yet."""
         return {
-            part: float(self.counter.thresholds[place[0]])
-            for (part, place), stake in zip(self.places.items(), self.stakes, strict=True)
-            if len(place) and stake[0] > 0
+            part: float(self.counter.thresholds[index[0]])
+            for (part, index), stake in zip(self.chosen.items(), self.stakes, strict=True)
+            if len(index) and stake[0] > 0
         }
 
 
@@ -161,34 +161,34 @@ class Rates:
         self.prior_square = _PRIOR_TRIALS * _PRIOR_SQUARE / total
         self.unseen = {Direction.FORWARD: _PRIOR_HITS / (m * total), Direction.BACKWARD: _PRIOR_HITS / (k * total)}
 
-    def _moments(self, part: Direction, place: Ints) -> tuple[Floats, ...]:
-        """Means of the likely and the unlikely rate, of their squares, and of their product."""
-        x, y, xx, yy, xy = self.sums[part][:, place]
+    def _moments(self, part: Direction, index: Ints) -> tuple[Floats, ...]:
+        """Return the means of the likely and the unlikely rate, of their squares, and of their product."""
+        x, y, xx, yy, xy = self.sums[part][:, index]
         if part is Direction.FORWARD:
             return x, y, xx, yy, xy
         one = self.one  # the rates are 1-y and 1-x
         return one - y, one - x, one - 2 * y + yy, one - 2 * x + xx, one - x - y + xy
 
     def largest_odds(self, part: Direction, delta: float) -> float:
-        """The e^ε at which no threshold has a payoff with a positive mean any more."""
+        """Return the e^ε beyond which no threshold has a payoff with a positive mean."""
         likely, unlikely, *_ = self._moments(part, np.arange(self.sums[part].shape[1]))
         return float(np.max((likely - delta) / (unlikely + self.unseen[part])))
 
-    def payoff(self, part: Direction, place: Ints, odds: Floats, delta: float) -> tuple[Floats, Floats]:
-        """Mean and second moment of the payoff with threshold ``place``."""
-        likely, unlikely, likely2, unlikely2, product = self._moments(part, place)
+    def payoff(self, part: Direction, index: Ints, odds: Floats, delta: float) -> tuple[Floats, Floats]:
+        """Return the mean and second moment of the payoff for the threshold of this index."""
+        likely, unlikely, likely2, unlikely2, product = self._moments(part, index)
         mean = likely - odds * (unlikely + self.unseen[part]) - delta
         return mean, likely2 - 2 * odds * product + odds**2 * unlikely2 + self.prior_square
 
     def best_threshold(self, part: Direction, odds: Floats, delta: float, limit: Floats) -> Ints:
-        """Per ε, the threshold of the largest predicted growth if this direction were bet on alone."""
+        """Return, per ε, the index of the threshold with the largest predicted growth if only this direction were bet on."""
         mean, square = self.payoff(part, np.arange(self.sums[part].shape[1]), odds[:, None], delta)
         stake = np.clip(mean / square, 0.0, limit[:, None])
-        places: Ints = np.argmax(stake * (mean - stake * square / 2), axis=1)
-        return places
+        indices: Ints = np.argmax(stake * (mean - stake * square / 2), axis=1)
+        return indices
 
     def cross(self, forward: Ints, backward: Ints, odds: Floats) -> Floats:
-        """Mean product of the forward payoff at one threshold and the backward payoff at another (δ neglected)."""
+        """Return the mean product of the forward payoff at one threshold and the backward payoff at another (δ neglected)."""
         x, y = self.sums[Direction.FORWARD][:2, forward]
         xx, xy, yx, yy = (self.products[pair][forward, backward] for pair in ("xx", "xy", "yx", "yy"))
         # Forward the rates are x and y, backward 1-y and 1-x.
@@ -199,8 +199,8 @@ class Rates:
 Moments = tuple[Floats, Floats]
 
 
-def _share_out(first: Moments, second: Moments, cross: Floats, limit: Floats) -> list[Floats]:
-    """Stakes λ1, λ2 ≥ 0 with λ1 + λ2 ≤ limit that maximise the predicted growth λ·mean - λᵀ(second moments)λ / 2.
+def _best_stakes(first: Moments, second: Moments, cross: Floats, limit: Floats) -> list[Floats]:
+    """Return the stakes λ1, λ2 ≥ 0 with λ1 + λ2 ≤ limit that maximise the predicted growth λ·mean - λᵀ(second moments)λ / 2.
 
     The maximum of a concave function over a triangle: inside, or on one of its three edges; try all.
     """

@@ -3,8 +3,8 @@
 For a threshold τ let x be a trial's fraction of inserted and y its fraction of held-out scores ≥ τ. Under (ε, δ)-DP the
 payoff D = x - e^ε y - δ has a mean of at most 0 given the past, whatever the dependence between canaries. A gambler who
 stakes λ on it, and λ' on the mirrored payoff D' of the backward direction, with λ + λ' ≤ 1/(e^ε + δ), has a wealth
-Π(1 + λD + λ'D') that is a nonnegative supermartingale if τ and λ are chosen from lower-index trials only. It reaches
-1/β with probability at most β, ever. So an ε at which it does is rejected, and the bound is the largest ε of a grid up
+Π(1 + λD + λ'D') that is a nonnegative supermartingale if τ and λ are chosen from lower-index trials only. The
+probability that it ever reaches 1/β is at most β. So an ε at which it does is rejected, and the bound is the largest ε of a grid up
 to which every ε is rejected: the null hypotheses are nested, so that costs nothing.
 """
 
@@ -14,13 +14,16 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lidp.citations import PILLUTLA_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
-from lidp.errors import InvalidScores
+from lidp.errors import InvalidScores, MethodNotApplicable
 from lidp.scores import Scores
-from lidp.stats.betting import EpsilonGrid, WealthPath, check_grid
+from lidp.stats.betting import EpsilonGrid, WealthPath, check_grid, describe_wealth
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
+from lidp.stats.two_rates import describe_shares
 
 # When bets are chosen; affects strength only.
 _WARM_UP_TRIALS = 8
@@ -30,11 +33,11 @@ _REFRESH = 1.1  # bets are chosen again each time the number of trials has grown
 
 @dataclass(frozen=True)
 class LiftedBetting(AnytimeMethod):
-    """Bets on "inserted scores exceed a threshold more often than e^ε times held-out ones", trial by trial.
+    """Bet that inserted scores pass a threshold more than e^ε times as often as held-out ones, trial by trial.
 
     Guarantee: finite-sample and anytime-valid: with probability 1 - β the bound lies below the true ε after *every*
-    trial, so it may be watched and the audit stopped at will. Needs no tuning trials. Canaries of one trial may depend
-    on one another in any way; trials need not even be alike, only each valid given the ones before.
+    trial, so it may be watched and the audit stopped at any time. Needs no tuning trials. Canaries of one trial may depend
+    on one another in any way. Trials need not be identically distributed: each must be valid given the ones before.
 
     ``resolution`` and ``largest`` describe the grid of ε.
     """
@@ -45,23 +48,28 @@ class LiftedBetting(AnytimeMethod):
 
     name: ClassVar[str] = "lifted-betting"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+    summary = "Bets that inserted scores pass a threshold more than e^ε times as often as held-out ones, trial by trial."
+    works = (PILLUTLA_2023, WAUDBY_SMITH_2024)
 
     def __post_init__(self) -> None:
         check_direction(self)
         check_grid(self.resolution, self.largest)
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
-        scores.arms()
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        if design.has_coins:
+            raise MethodNotApplicable("coin-flip scores have no fixed arms; use a method for coins, such as CoinWager")
+
+    def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
+        return describe_shares(bound.rates) | {"wealth": describe_wealth(bound)}
 
     def begin(self, *, delta: float, failure_probability: float) -> LiftedBettingRun:
-        """A run that takes trials as they come."""
+        """Return a run that takes trials as they finish."""
         delta, failure_probability = check_probabilities(delta, failure_probability)
         return LiftedBettingRun(self, delta, failure_probability)
 
 
 class LiftedBettingRun:
-    """The gambler's memory. Feeding trials one by one or all at once gives the same bound, bit for bit."""
+    """The state of the bets. Trials given one by one or all at once give the same bound, bit for bit."""
 
     def __init__(self, method: LiftedBetting, delta: float, failure_probability: float) -> None:
         self.method = method
@@ -77,11 +85,11 @@ class LiftedBettingRun:
 
     @property
     def epsilon(self) -> float:
-        """The bound so far."""
+        """Return the bound so far."""
         return self._wealth.epsilon
 
     def update(self, scores: Scores) -> float:
-        """Bet on further trials, in their order; returns the bound so far."""
+        """Bet on further trials, in the order of their indices, and return the bound so far."""
         inserted, held_out = scores.arms()
         if self._history and scores.design != self._history[0].design:
             raise InvalidScores(f"the run began with {self._history[0].design}, these trials have {scores.design}")
@@ -113,7 +121,7 @@ class LiftedBettingRun:
         self._refresh_at = max(self._trials + 1, int(self._trials * _REFRESH))
 
     def bound(self) -> EpsilonBound:
-        """The bound on all trials so far, with its path."""
+        """Return the bound on all trials so far, with its path."""
         scores = Scores.join(self._history)
         thresholds: dict[str, float] = {}
         rates: dict[str, float] = {"wealth": self._wealth.wealth}

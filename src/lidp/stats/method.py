@@ -1,4 +1,4 @@
-"""What every method is: an immutable object that turns scores into an ``EpsilonBound``."""
+"""``Method``: the base of all methods, immutable objects that turn scores into an ``EpsilonBound``."""
 
 from __future__ import annotations
 
@@ -8,48 +8,64 @@ from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
 from lidp import checks
+from lidp.citations import Work
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.storable import Storable
 
 ALIKE = "held-out canaries are drawn and scored like the inserted ones"
-"""What every bound on leave-one-out and replace-one scores rests on: else the two arms differ by more than who was in."""
+"""Assumption of every bound on leave-one-out and replace-one scores: else the arms differ by more than who was inserted."""
 
 
-class Method(ABC):
-    """A way to bound ε from scores. Subclasses are frozen dataclasses; their fields are the method's parameters."""
+class Method(Storable, ABC):
+    """A way to bound ε from scores.
+
+    Subclasses are frozen dataclasses; their fields are the method's parameters, which stores keep (see
+    :mod:`lidp.stats.storable`). The class attributes say all that reports and citations need to know of a method.
+    """
 
     name: ClassVar[str]
+    """what results and the command line call it"""
     guarantee: ClassVar[Guarantee]
+    summary: ClassVar[str] = ""
+    """one sentence for reports: how the method arrives at its bound"""
+    works: ClassVar[tuple[Work, ...]] = ()
+    """what to cite for it"""
     anytime: ClassVar[bool] = False
-    """whether the bound holds after every trial at once, so that an audit may stop when it likes"""
+    """whether the bound holds after every trial at once, so that an audit may stop at any trial"""
+    counts: ClassVar[tuple[str, ...]] = ()
+    """names of rates that are counts, which reports show as whole numbers"""
     direction: Direction
 
-    def check(self, scores: Scores) -> None:
-        """Raise ``MethodNotApplicable`` with the reason if the method says nothing about these scores.
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        """Raise ``MethodNotApplicable`` with the reason if the guarantee does not cover trials of this design.
 
-        Methods add reasons of their own to this one, which holds for all: trials that were stopped because of what they showed,
-        or looked at before all were run, are no sample of a fixed size.
+        ``sequential`` says that scores use coins of lower-index canaries of their trial. Whether the trials at hand were stopped
+        early is no question of the design: see :func:`check_scores`, which no method can override.
         """
-        if scores.stopped_early and not self.anytime:
-            raise MethodNotApplicable(
-                f"{self.name} is not anytime-valid, and these {scores.trials:,} trials are fewer than planned: they were stopped "
-                "when the claim was refuted, or the audit is not finished. It would be wrong too often; finish the audit with "
-                "stop_when='never' (--stop-when never), or use an anytime-valid method such as coin-wager or lifted-betting"
-            )
 
     @abstractmethod
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
-        """The bound, with the guarantee of the method."""
+        """Return the bound, with the guarantee of the method."""
+
+    def describe_rates(self, bound: EpsilonBound) -> Mapping[str, str]:
+        """Return what each of ``bound.rates`` means, by name, for the table of the report."""
+        return {}
+
+    def describe_thresholds(self, bound: EpsilonBound) -> Mapping[str, str]:
+        """Return what each of ``bound.thresholds`` means, by name, for the table of the report."""
+        return dict.fromkeys(bound.thresholds, "scores are split here")
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters as plain data, for the result."""
+        """Return the parameters as plain data for the result, without those that are None or switched off."""
         plain: dict[str, Any] = {}
         for item in fields(self):  # type: ignore[arg-type]  # every concrete method is a dataclass
             value = getattr(self, item.name)
-            if value is not None and value is not False and item.name != "direction":  # a switch that is off says nothing
+            if value is not None and value is not False and item.name != "direction":
                 plain[item.name] = value if isinstance(value, (bool, int, float)) else str(value)
         return plain
 
@@ -66,11 +82,11 @@ class Method(ABC):
         path: tuple[tuple[int, float], ...] = (),
         assumptions: tuple[str, ...] = (),
     ) -> EpsilonBound:
-        """Fill in all that the method and the scores already say about the bound.
+        """Return the bound with everything that the method and the scores say about it.
 
-        ``trials`` is for runs that saw more trials than the ``scores`` at hand.
+        ``trials`` is for runs that saw more trials than the given ``scores``.
         """
-        Method.check(self, scores)  # whatever the method itself has checked: no bound is made without it
+        refuse_stopped_early(self, scores)  # whatever the method itself has checked: no bound is made without it
         return EpsilonBound(
             epsilon=max(0.0, float(epsilon)),
             delta=delta,
@@ -91,17 +107,17 @@ class Method(ABC):
 
 
 class Run(Protocol):
-    """An anytime-valid method at work on trials as they come."""
+    """An anytime-valid method that is given trials as they finish."""
 
     @property
     def epsilon(self) -> float:
-        """The bound so far."""
+        """Return the bound so far."""
 
     def update(self, scores: Scores) -> float:
-        """Take further trials, in their order; returns the bound so far."""
+        """Take further trials, in the order of their indices, and return the bound so far."""
 
     def bound(self) -> EpsilonBound:
-        """The bound on all trials so far, with its path."""
+        """Return the bound on all trials so far, with its path."""
 
 
 class AnytimeMethod(Method):
@@ -111,12 +127,31 @@ class AnytimeMethod(Method):
 
     @abstractmethod
     def begin(self, *, delta: float, failure_probability: float) -> Run:
-        """A run that takes trials as they come."""
+        """Return a run that takes trials as they finish."""
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
         run = self.begin(delta=delta, failure_probability=failure_probability)
         run.update(scores)
         return run.bound()
+
+
+def refuse_stopped_early(method: Method, scores: Scores) -> None:
+    """Raise ``MethodNotApplicable`` if a method of fixed size is to bound trials that were stopped early.
+
+    Trials that ended because of what they showed, or that are looked at before all were run, are no sample of a fixed size.
+    """
+    if scores.stopped_early and not method.anytime:
+        raise MethodNotApplicable(
+            f"{method.name} is not anytime-valid, and these {scores.trials:,} trials are fewer than planned: they were stopped "
+            "when the claim was refuted, or the audit is not finished. It would be wrong too often; finish the audit with "
+            "stop_when='never' (--stop-when never), or use an anytime-valid method such as coin-wager or lifted-betting"
+        )
+
+
+def check_scores(method: Method, scores: Scores) -> None:
+    """Raise ``MethodNotApplicable`` with the reason if the method's guarantee does not cover these scores."""
+    refuse_stopped_early(method, scores)
+    method.check(scores.design, sequential=scores.sequential)
 
 
 def check_direction(method: Method) -> None:
@@ -129,7 +164,7 @@ def check_direction(method: Method) -> None:
 
 
 def check_probabilities(delta: float, failure_probability: float) -> tuple[float, float]:
-    """The two numbers every bound needs, validated."""
+    """Return δ and the failure probability, validated."""
     delta, failure_probability = checks.delta(delta=delta), checks.probability(failure_probability=failure_probability)
     if failure_probability < 1e-100:
         raise InvalidArgument(f"failure_probability must be at least 1e-100, got {failure_probability}")

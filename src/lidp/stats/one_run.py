@@ -1,8 +1,8 @@
-"""One run (Steinke, Nasr, Jagielski 2023): how many of r guesses about m coins were right.
+"""One run (Steinke, Nasr, Jagielski 2023): bound ε by how many of r guesses about m coins were right.
 
-Several runs pool: they are one mechanism of nK coins, each of which touches one run only. Which coins are guessed may
-depend on all scores, never on coins, and for δ > 0 *how many* are guessed must be fixed beforehand: then the number of
-right guesses v has P[V ≥ v] ≤ P[B ≥ v] + 2mδ max_i P[v-i ≤ B < v]/i with B ~ Bin(r, e^ε/(1+e^ε)).
+Several runs can be pooled: they are one mechanism of nK coins, each of which affects one run only. Which coins are guessed may
+depend on all scores, never on coins, and for δ > 0 *how many* are guessed must be fixed beforehand. Then the number V of
+right guesses satisfies P[V ≥ v] ≤ P[B ≥ v] + 2mδ max_i P[v-i ≤ B < v]/i with B ~ Bin(r, e^ε/(1+e^ε)).
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.citations import STEINKE_2023
 from lidp.claim import Direction
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
-from lidp.stats.method import Method, check_direction, check_probabilities
+from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
+from lidp.stats.storable import Storable
 from lidp.stats.thresholds import FixedThreshold, SplitThreshold, ThresholdStrategy, UnionThreshold, split_trials
 from lidp.streams import Purpose, stream
 
@@ -32,7 +35,7 @@ _COARSE_STEP = 0.05  # every ε up to the bound is checked on this grid before t
 
 
 @dataclass(frozen=True)
-class RankGuesses:
+class RankGuesses(Storable):
     """Guess on this fraction of the coins, those with the most extreme scores.
 
     The fraction is fixed beforehand, so the number of guesses is too. For both directions half of the guesses are "in" for
@@ -74,21 +77,22 @@ class GuessCounting(Method):
     threshold: ThresholdStrategy | RankGuesses = UnionThreshold(8)
     direction: Direction = Direction.BOTH
 
+    counts: ClassVar[tuple[str, ...]] = ("coins", "guesses", "right")
+
     def __post_init__(self) -> None:
         check_direction(self)
 
     @abstractmethod
     def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
-        """The bound from the counts alone."""
+        """Return the bound from the counts alone."""
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
-        if not scores.has_coins:
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        if not design.has_coins:
             raise MethodNotApplicable(
                 f"{self.name} needs independent fair coins, these scores have none: inserted and held-out canaries whose "
                 "numbers were fixed are not coin flips; use lifted-betting, wilson or bernstein"
             )
-        if scores.sequential:
+        if sequential:
             raise MethodNotApplicable(
                 f"{self.name} looks at all scores of a run before any coin, and sequential scores use coins of lower-index "
                 "canaries; use coin-wager, or scores that use no coins"
@@ -105,7 +109,7 @@ class GuessCounting(Method):
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
         delta, failure_probability = check_probabilities(delta, failure_probability)
-        self.check(scores)
+        check_scores(self, scores)
         used, options, share = self._options(scores, delta, failure_probability)
         epsilons = [
             self.epsilon(option, delta=delta, failure_probability=failure_probability * share) for option in options
@@ -124,10 +128,18 @@ class GuessCounting(Method):
         )
 
     def _family(self) -> tuple[str, ...]:
+        """Return the assumption on the family of privacy curves, if there is one."""
         return ()
 
+    def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
+        return {
+            "coins": "coins of all trials that were used",
+            "guesses": "coins that were guessed, not abstained from",
+            "right": "guesses that were right",
+        }
+
     def _options(self, scores: Scores, delta: float, failure_probability: float) -> tuple[Scores, list[Guesses], float]:
-        """The trials to use, the guesses to try on them, and the share of the failure probability of each."""
+        """Return the trials to use, the outcomes of the ways to guess, and each one's share of the failure probability."""
         match self.threshold:
             case RankGuesses(fraction):
                 return scores, [self._guess(scores, fraction)], 1.0
@@ -141,11 +153,11 @@ class GuessCounting(Method):
             case SplitThreshold(fraction):
                 tuning, rest = split_trials(scores, fraction)
                 fractions = _halvings(24, tuning)
-                found = [
+                epsilons = [
                     self.epsilon(self._guess(tuning, f), delta=delta, failure_probability=failure_probability)
                     for f in fractions
                 ]
-                return rest, [self._guess(rest, fractions[int(np.argmax(found))])], 1.0
+                return rest, [self._guess(rest, fractions[int(np.argmax(epsilons))])], 1.0
             case other:
                 raise MethodNotApplicable(f"{self.name} cannot guess by {other!r}; use RankGuesses(fraction)")
 
@@ -170,16 +182,16 @@ class GuessCounting(Method):
 
 
 def _by_rank(values: Floats) -> NDArray[np.intp]:
-    """The places of the values from the smallest to the largest, equal ones in a random order that is always the same.
+    """Return the indices that sort the values, with ties in a random order that is the same in every call.
 
-    By index they would be in the order of the coins, where those were sorted.
+    Ties in index order would follow the coins if the canaries were sorted by coin.
     """
-    places: NDArray[np.intp] = stream(0, trial=0, purpose=Purpose.TIES).permutation(len(values))
-    return places[np.argsort(values[places], kind="stable")]
+    indices: NDArray[np.intp] = stream(0, trial=0, purpose=Purpose.TIES).permutation(len(values))
+    return indices[np.argsort(values[indices], kind="stable")]
 
 
 def _halvings(number: int, scores: Scores) -> list[float]:
-    """1, 1/2, 1/4, ...: at most ``number`` fractions, down to one guess."""
+    """Return 1, 1/2, 1/4, ...: at most ``number`` fractions, down to one guess."""
     coins = scores.trials * scores.canaries
     return [0.5**i for i in range(min(number, coins.bit_length()))]
 
@@ -193,6 +205,8 @@ class OneRun(GuessCounting):
 
     name: ClassVar[str] = "one-run"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE
+    summary = "The number of right guesses about coins, against the most that (ε, δ)-DP makes likely."
+    works = (STEINKE_2023,)
 
     def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
         def rejected(epsilon: float) -> bool:
@@ -202,7 +216,7 @@ class OneRun(GuessCounting):
 
 
 def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
-    """The probability, under (ε, δ)-DP at worst, of at least as many right guesses."""
+    """Return the largest probability that (ε, δ)-DP allows for at least as many right guesses."""
     from scipy.special import bdtrc, gammaln
 
     made, right = guesses.made, guesses.right
@@ -220,7 +234,7 @@ def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
 
 
 def last_rejected(rejected: Callable[[float], bool], largest: float = 50.0) -> float:
-    """The largest value up to which every value is rejected: a coarse scan from 0, then bisection.
+    """Return the largest value up to which every value is rejected: a coarse scan from 0, then bisection.
 
     Scanning from 0 rather than from above makes no use of monotonicity beyond one coarse step.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lidp import checks
+from lidp.citations import MAHLOUJIFAR_2024
 from lidp.epsilon_bound import Guarantee
 from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.one_run import GuessCounting, Guesses, last_rejected
@@ -15,12 +16,14 @@ from lidp.stats.one_run import GuessCounting, Guesses, last_rejected
 class OneRunFDP(GuessCounting):
     """Rejects Gaussian trade-off curves (μ-GDP) by the number of right guesses, and converts the μ to ε at δ.
 
-    Guarantee: conditional: finite-sample if the mechanism's privacy curve is that of some Gaussian mechanism. What is
-    rejected is a curve; a mechanism with another curve may be (ε, δ)-DP at the reported ε.
+    Guarantee: conditional: finite-sample if the mechanism's privacy curve is that of some Gaussian mechanism. The method
+    rejects curves; a mechanism with another curve may be (ε, δ)-DP at the reported ε.
     """
 
     name: ClassVar[str] = "one-run-fdp"
     guarantee: ClassVar[Guarantee] = Guarantee.CONDITIONAL
+    summary = "The number of right guesses about coins, against the most that a Gaussian mechanism makes likely."
+    works = (MAHLOUJIFAR_2024,)
 
     def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
         checks.probability(delta=delta)
@@ -32,7 +35,7 @@ class OneRunFDP(GuessCounting):
 
 
 def rejects_gaussian(guesses: Guesses, mu: float, failure_probability: float) -> bool:
-    """Whether at least ``right`` right guesses are too many for any μ-GDP mechanism.
+    """Return whether at least ``right`` right guesses are too many for any μ-GDP mechanism.
 
     r and h bound how the probability mass of "right" and "wrong" can be spread over i right guesses, for i from the
     observed number downward; the observation is impossible enough if they outgrow the guesses made.

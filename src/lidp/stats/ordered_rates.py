@@ -1,4 +1,4 @@
-"""What Wilson and Bernstein share: an order, and limits from exchangeable Bernoulli moments."""
+"""The base of Wilson and Bernstein: limits from moments of exchangeable Bernoulli variables, up to an order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound
 from lidp.scores import Scores
 from lidp.stats.two_rates import TwoRates
@@ -19,10 +20,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class OrderedRates(TwoRates):
-    """A bound through exchangeable Bernoulli limits of a given order.
+    """A bound from exchangeable Bernoulli limits of a given order.
 
-    ``order`` is how far the dependence between canaries is measured: a power of two, at most the number of canaries.
-    None takes 2, the paper's default, or 1 for a single canary.
+    ``order`` is the highest moment by which the dependence between canaries is measured: a power of two, at most the number of
+    canaries. None takes 2, the paper's default, or 1 for a single canary.
     """
 
     order: int | None = None
@@ -35,7 +36,7 @@ class OrderedRates(TwoRates):
 
     @abstractmethod
     def limit(self, histogram: Ints, failure_probability: float, *, order: int, upper: bool) -> Floats:
-        """One-sided limit of the rate, per threshold."""
+        """Return the one-sided limit of the rate, per threshold."""
 
     def lower(self, histogram: Ints, failure_probability: float) -> Floats:
         return self.limit(histogram, failure_probability, order=self._order(histogram.shape[1] - 1), upper=False)
@@ -43,18 +44,18 @@ class OrderedRates(TwoRates):
     def upper(self, histogram: Ints, failure_probability: float) -> Floats:
         return self.limit(histogram, failure_probability, order=self._order(histogram.shape[1] - 1), upper=True)
 
-    def check(self, scores: Scores) -> None:
-        super().check(scores)
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        super().check(design, sequential=sequential)
         if self.order is not None:
-            check_order(self.order, canaries=_fewest_canaries(scores))
+            check_order(self.order, canaries=_fewest_canaries(design))
 
     def bound(self, scores: Scores, *, delta: float, failure_probability: float) -> EpsilonBound:
-        settled = replace(self, order=self._order(_fewest_canaries(scores)))
+        settled = replace(self, order=self._order(_fewest_canaries(scores.design)))
         return super(OrderedRates, settled).bound(scores, delta=delta, failure_probability=failure_probability)
 
     def _order(self, canaries: int) -> int:
         return min(2, canaries) if self.order is None else self.order
 
 
-def _fewest_canaries(scores: Scores) -> int:
-    return 1 if scores.has_coins else min(arm.shape[1] for arm in scores.arms())
+def _fewest_canaries(design: Design) -> int:
+    return 1 if design.has_coins else min(design.arm_sizes)

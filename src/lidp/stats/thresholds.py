@@ -1,7 +1,7 @@
-"""Where to put the threshold, without cheating.
+"""Ways to choose a threshold that keep a bound valid.
 
 Taking the largest bound over many thresholds on the scores that are then reported is not a bound: its false-alarm
-rate was measured at several times the stated one. So there is no such strategy here. What is valid: a threshold
+rate was measured at several times the stated one. So there is no such strategy here. Valid are a threshold
 fixed beforehand, one tuned on *other trials* (never on other canaries of the same trials, which are dependent), or
 several thresholds that share the failure probability.
 """
@@ -19,18 +19,19 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.storable import Storable
 
 Floats = NDArray[np.float64]
 
 
-class Candidates(ABC):
-    """Which thresholds a tuning step tries."""
+class Candidates(Storable, ABC):
+    """The thresholds that a tuning step tries."""
 
     @abstractmethod
     def __call__(self, likely: Floats, unlikely: Floats) -> Floats:
-        """Sorted candidates from scores of both arms that the bound will not use.
+        """Return sorted candidates, from scores of both arms that the bound will not use.
 
-        ``likely`` is the arm in which the rejection set should be likely: the inserted one, forward.
+        ``likely`` is the arm in which the rejection set should be likely: forward, the inserted one.
         """
 
 
@@ -42,7 +43,7 @@ def _number_of_thresholds(count: object) -> int:
 
 
 def _known(*arms: Floats) -> Floats:
-    """All scores of runs that did not fail; a zero if there is none, as some threshold there must be."""
+    """Return all scores of runs that did not fail, or a zero if there is none, so that there is always a threshold."""
     values = np.concatenate([arm.ravel() for arm in arms])
     values = values[~np.isnan(values)]
     return values if values.size else np.zeros(1)
@@ -61,8 +62,8 @@ class TailQuantiles(Candidates):
         ordered = np.sort(_known(likely, unlikely))
         reach = math.log(max(2 * len(ordered), 4))
         levels = 1 / (1 + np.exp(-reach * np.linspace(-1, 1, self.count))) if self.count > 1 else np.array([0.5])
-        places = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
-        return np.unique(ordered[places])
+        indices = np.clip(np.ceil(levels * len(ordered)).astype(np.int64) - 1, 0, len(ordered) - 1)
+        return np.unique(ordered[indices])
 
     def __str__(self) -> str:
         return f"{self.count} tail quantiles"
@@ -93,7 +94,7 @@ class CentralGrid(Candidates):
 
 @dataclass(frozen=True)
 class Choice:
-    """What a strategy decided: these thresholds, each at ``share`` of the failure probability, on these trials."""
+    """The decision of a strategy: thresholds, each at ``share`` of the failure probability, and the trials to bound on."""
 
     thresholds: Floats
     scores: Scores
@@ -101,18 +102,18 @@ class Choice:
 
 
 Samples = Callable[[Scores], tuple[Floats, Floats]]
-"""The scores of some trials by arm: where the rejection set should be likely, and where unlikely."""
+"""Returns the scores of trials in two arms: first the one in which the rejection set should be likely."""
 
 Objective = Callable[[Scores, Floats], Floats]
-"""The bound that the method would report on given scores at each of the given thresholds."""
+"""Returns the bound that the method would report on the given scores, for each of the given thresholds."""
 
 
-class ThresholdStrategy(ABC):
-    """How a method comes by its thresholds."""
+class ThresholdStrategy(Storable, ABC):
+    """A way to choose thresholds."""
 
     @abstractmethod
     def choose(self, scores: Scores, samples: Samples, objective: Objective) -> Choice:
-        """Decide on thresholds; ``samples`` gives the values, ``objective`` the bounds, of some trials."""
+        """Choose thresholds. ``samples`` returns the scores of given trials by arm, ``objective`` their bounds."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class SplitThreshold(ThresholdStrategy):
 
 @dataclass(frozen=True)
 class UnionThreshold(ThresholdStrategy):
-    """Several thresholds at once, each at its share of the failure probability; the best one counts.
+    """Several thresholds at once, each at an equal share of the failure probability; the best one counts.
 
     ``grid`` is a sequence of thresholds fixed beforehand, or a number N: then N quantiles are taken from the first
     ``pilot`` fraction of the trials, which the bound does not use. (A grid taken from the scores that are bounded
@@ -186,7 +187,7 @@ class UnionThreshold(ThresholdStrategy):
 
 
 def check_strategy(name: str, threshold: object) -> None:
-    """Refuse what is not a threshold strategy, naming the method."""
+    """Raise ``InvalidArgument``, naming the method, if ``threshold`` is no threshold strategy."""
     if not isinstance(threshold, ThresholdStrategy):
         raise InvalidArgument(
             f"{name} cannot choose its threshold by {threshold}; use FixedThreshold, SplitThreshold or UnionThreshold"
@@ -194,7 +195,7 @@ def check_strategy(name: str, threshold: object) -> None:
 
 
 def split_trials(scores: Scores, fraction: float) -> tuple[Scores, Scores]:
-    """The first ``fraction`` of the trials and the others, each at least one."""
+    """Return the first ``fraction`` of the trials and the others, at least one trial each."""
     if scores.trials < 2:
         raise MethodNotApplicable(
             f"a split by trial needs at least 2 trials, there is {scores.trials}; "

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.citations import PILLUTLA_2023, WILSON_1927
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.stats.ordered_rates import OrderedRates
@@ -29,6 +30,8 @@ class Wilson(OrderedRates):
 
     name: ClassVar[str] = "wilson"
     guarantee: ClassVar[Guarantee] = Guarantee.ASYMPTOTIC
+    summary = "Wilson limits of the two rates beyond a threshold, with the dependence between canaries measured by moments."
+    works = (PILLUTLA_2023, WILSON_1927)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-_FEW = 12  # thresholds, up to which comparing is faster than sorting
+_FEW = 12  # up to this many thresholds, comparing is faster than sorting
 
 
 def moment_table(canaries: int, order: int) -> Floats:
-    """m_l for l = 1..order (rows) when c = 0..canaries indicators are 1 (columns), by the recurrence."""
+    """Return m_l for l = 1..order (rows) when c = 0..canaries indicators are 1 (columns), by the recurrence."""
     if order > canaries:
-        raise MethodNotApplicable(f"moment {order} needs at least {order} canaries a trial, there are {canaries}")
+        raise MethodNotApplicable(f"moment {order} needs at least {order} canaries per trial, there are {canaries}")
     ones = np.arange(canaries + 1, dtype=np.float64)
     table = np.empty((order, canaries + 1))
     table[0] = ones / canaries
@@ -38,7 +38,7 @@ def moment_table(canaries: int, order: int) -> Floats:
 
 
 def moments(indicators: ArrayLike, order: int) -> Floats:
-    """Empirical moments μ̂_1..μ̂_order of an (n, K) array of 0/1 indicators."""
+    """Return the empirical moments μ̂_1..μ̂_order of an (n, K) array of 0/1 indicators."""
     ones = np.asarray(indicators)
     if ones.ndim != 2 or ones.size == 0 or not np.isin(ones, (0, 1)).all():
         raise InvalidArgument(f"indicators must be a non-empty (trials, canaries) array of 0 and 1, got shape {ones.shape}")
@@ -48,12 +48,12 @@ def moments(indicators: ArrayLike, order: int) -> Floats:
 
 
 def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) -> Ints:
-    """For each threshold, how many trials have exactly c scores beyond it, c = 0..K; shape (thresholds, K + 1).
+    """Count, for each threshold, the trials that have exactly c scores beyond it, c = 0..K: an array (thresholds, K + 1).
 
     "Beyond" is ``>=``, or ``>`` if strict. Takes O(nK) memory: no (trials, canaries, thresholds) array is ever built.
-    A few thresholds are compared with one by one. For many, sorting does the counting, along the longer axis: a trial's count
-    is a place in its sorted scores; and a trial has at least j scores beyond a threshold exactly when its j-th largest is, so
-    those of all trials can be sorted instead.
+    Few thresholds are compared with the scores one by one. For many, the scores are sorted along the longer axis: either each
+    trial's scores, in which a threshold's position gives the count; or the j-th largest scores of all trials, since a trial has at
+    least j scores beyond a threshold exactly if its j-th largest score is beyond it.
     """
     canaries = scores.shape[1]
     failed = np.isnan(scores[:, 0])
@@ -70,9 +70,9 @@ def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) 
     side: Literal["left", "right"] = "right" if strict else "left"
     if trials < canaries:
         histogram = np.zeros((len(thresholds), canaries + 1), dtype=np.int64)
-        places = np.arange(len(thresholds))
+        columns = np.arange(len(thresholds))
         for row in rows:
-            histogram[places, canaries - np.searchsorted(row, thresholds, side=side)] += 1
+            histogram[columns, canaries - np.searchsorted(row, thresholds, side=side)] += 1
         return histogram
     # at_least[j, i]: trials with at least j scores beyond threshold i.
     at_least = np.zeros((canaries + 2, len(thresholds)), dtype=np.int64)
@@ -83,14 +83,14 @@ def tail_histogram(scores: Floats, thresholds: Floats, *, strict: bool = False) 
 
 
 def histogram_moments(histogram: Ints, order: int) -> Floats:
-    """Empirical moments (order, thresholds) from :func:`tail_histogram`."""
+    """Return the empirical moments (order, thresholds) of the counts of :func:`tail_histogram`."""
     trials = histogram[0].sum()
     result: Floats = moment_table(histogram.shape[1] - 1, order) @ histogram.T / trials
     return result
 
 
 def variance_coefficients(canaries: int, level: int) -> Floats:
-    """Coefficients of μ_level..μ_2level in E[m_level²]; subtract μ_level² to get the variance of m_level.
+    """Return the coefficients of μ_level..μ_2level in E[m_level²]; subtract μ_level² to get the variance of m_level.
 
     m_level² is a sum over pairs of level-subsets; C(K,j) C(j,l) C(l,2l-j) pairs have a union of size j.
     """
@@ -104,7 +104,7 @@ def variance_coefficients(canaries: int, level: int) -> Floats:
 
 
 def variance_limit(mean: Floats, linear: float, constant: Floats | float, spread: float, *, upper: bool) -> Floats:
-    """The extreme x in [0, 1] with ±(x - mean) ≤ sqrt(spread · max(0, linear·x + constant - x²)).
+    """Return the extreme x in [0, 1] with ±(x - mean) ≤ sqrt(spread · max(0, linear·x + constant - x²)).
 
     The right side holds a variance that is itself a function of the unknown x, so the limit is a root of a quadratic,
     but never nearer than ``mean``: where the variance would be negative the inequality asks for ±(x - mean) ≤ 0.
@@ -131,7 +131,7 @@ def check_order(order: int, *, canaries: int | None = None) -> None:
     if canaries is not None and order > canaries:
         best = 1 << (canaries.bit_length() - 1)
         raise MethodNotApplicable(
-            f"order {order} needs at least {order} canaries a trial, these scores have {canaries}; use order={best}"
+            f"order {order} needs at least {order} canaries per trial, these scores have {canaries}; use order={best}"
         )
 
 
@@ -147,7 +147,7 @@ def mean_limit(
     upper: bool,
     steps: dict[int, StepOverride] | None = None,
 ) -> Floats:
-    """One-sided confidence limit for μ_1 from the empirical moments μ̂_1..μ̂_L (rows), for every column.
+    """Return the one-sided confidence limit for μ_1 from the empirical moments μ̂_1..μ̂_L (rows), for every column.
 
     Moments above L/2 get first-order upper limits (variance ≤ μ(1-μ)); each lower one uses the exact variance with
     the upper limits of the moments it involves. ``spread`` and ``slack`` come from the deviation inequality
@@ -168,7 +168,7 @@ def mean_limit(
         elif 2 * level > order:
             limits[level] = variance_limit(shifted, 1.0, 0.0, spread, upper=side)
         else:
-            own, *rest = variance_coefficients(canaries, level)
+            first, *rest = variance_coefficients(canaries, level)
             constant = sum((weight * limits[level + 1 + i] for i, weight in enumerate(rest)), start=np.zeros_like(mean))
-            limits[level] = variance_limit(shifted, float(own), constant, spread, upper=side)
+            limits[level] = variance_limit(shifted, float(first), constant, spread, upper=side)
     return limits[1]

@@ -462,7 +462,7 @@ def _fact_row(audit: bytes, name: str, value: Any) -> list[Any]:
 
 
 def _array_row(audit: bytes, owner: str, name: str, array: NDArray[Any]) -> list[Any]:
-    plain = np.ascontiguousarray(array, dtype="<f8")
+    plain = np.asarray(array, dtype="<f8")  # not ascontiguousarray, which makes (1,) of the shape ()
     shape, data = json.dumps(plain.shape), plain.tobytes()
     return [owner, name, shape, data, _checksum(audit, owner, name, shape, data)]
 
