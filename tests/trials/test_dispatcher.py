@@ -163,9 +163,11 @@ def test_a_batch_stops_before_a_trial_that_must_run_alone():
     dispatch = dispatcher(100, capacity=2, **RAY, retry=True)
     warm_up(dispatch)
     first, second = start(dispatch, now=1.0), start(dispatch, now=1.0)
+    assert second.pending[0] == 9
     dispatch.handle_dead_worker(second, DIED, now=2.0)
-    dispatch.return_undelivered(first)
-    assert dispatch.next_batch().pending == list(range(1, 9))
+    dispatch.take_records(first, [record(1), record(2)], now=3.0)
+    dispatch.handle_lost_node(first)
+    assert dispatch.next_batch().pending == [3, 4, 5, 6, 7, 8]  # not the 8 trials of a full batch
     assert dispatch.next_batch().pending == [9]
 
 
