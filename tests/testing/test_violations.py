@@ -24,7 +24,7 @@ from lidp.testing import (
     check_target,
 )
 from lidp.testing.example_targets import LEAKY, NormalNumbers, closeness, release_with_noise
-from lidp.trials.executors import Serial
+from lidp.trials.executors import Executor, Serial
 from tests.stats.own_methods import Hoeffding
 
 
@@ -132,7 +132,7 @@ def test_parameter_that_no_store_can_keep_is_caught():
 
 
 @dataclass(frozen=True)
-class Altered:
+class Altered(Executor):
     """Serial, with a fault."""
 
     fault: str
