@@ -27,7 +27,7 @@ from lidp.rounding import exact, fixed
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.store import Store
-from lidp.store.marks import own_mark
+from lidp.store.marks import user_mark
 from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.streams import Purpose, draw_coins, stream
 from lidp.target import Target, fingerprint, plain_preparation
@@ -218,7 +218,7 @@ def _open(path: str | Path, plan: AuditPlan) -> Store:
 
 
 def _create(path: Path, plan: AuditPlan) -> Store:
-    return Store.create(path, plan.configuration, versions(), own_mark(plan.configuration))
+    return Store.create(path, plan.configuration, versions(), user_mark(plan.configuration))
 
 
 class _Audit:
