@@ -87,7 +87,7 @@ WHOLE = npz(x=np.random.default_rng(0).random((40, 5)), y=np.zeros(40, int))
         (npy(np.zeros((3, 2))), "it is a single array"),
         (WHOLE[:-100], "it is truncated or damaged"),
         (WHOLE[:300] + b"\xff" * 100 + WHOLE[400:], "expected an .npz file"),
-        (zipped(x="no array", y=npy(np.zeros(3, int))), "its x is no array"),
+        (zipped(x="no array", y=npy(np.zeros(3, int))), "its x is not an array"),
         (zipped(x=npy(np.zeros((3, 2)))[:-8], y=npy(np.zeros(3, int))), "expected an .npz file"),
         (zipped(), "has no array 'x'; it has none"),
     ],

@@ -15,24 +15,24 @@ from lidp.data.places import is_web_page
 from lidp.errors import InvalidData
 
 _BYTES = 0x08
-MOST_BYTES = 2**26
+MAX_BYTES = 2**26
 """What a file of Fashion-MNIST may unpack to; the largest has 47 million bytes."""
 
 
-def unpack(content: bytes, name: str, most_bytes: int = MOST_BYTES) -> bytes:
+def unpack(content: bytes, name: str, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a file, unpacked if it is gzipped.
 
     Raises:
-        InvalidData: if it is damaged, or unpacks to more than ``most_bytes``.
+        InvalidData: if it is damaged, or unpacks to more than ``max_bytes``.
     """
     if content[:2] != b"\x1f\x8b":
         return content
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            unpacked = stream.read(most_bytes + 1)
-            if len(unpacked) <= most_bytes:
+            unpacked = stream.read(max_bytes + 1)
+            if len(unpacked) <= max_bytes:
                 return unpacked
-            raise InvalidData(f"{name}: unpacks to more than {most_bytes:,} bytes, which is no data set that is known here")
+            raise InvalidData(f"{name}: unpacks to more than {max_bytes:,} bytes, which is no data set that is known here")
     except InvalidData:
         raise
     except (OSError, EOFError, zlib.error) as error:

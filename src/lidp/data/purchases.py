@@ -24,7 +24,7 @@ FEATURES, CLASSES = 600, 100
 TRAINING, TEST = 20_000, 5_000
 PUBLISHED = 197_324
 """How many examples there are in the file as published. No digest of it is, so a download is checked by what it holds."""
-MOST_BYTES = 2**29
+MAX_BYTES = 2**29
 """What an archive may unpack to; the published one has 238 million bytes."""
 URL = "https://www.comp.nus.edu.sg/~reza/files/dataset_purchase.tgz"
 FILES = ("dataset_purchase.tgz", "dataset_purchase", "dataset_purchase.csv", "purchase.npz")
@@ -148,15 +148,15 @@ def _from_table(content: bytes, where: str) -> Table:
 def _unpacked(content: bytes, where: str) -> bytes:
     """Return the table, out of its archive if it is in one."""
     # Unpacked as a whole first, with a limit: headers of archives, too, may state any size.
-    unpacked = unpack(content, where, MOST_BYTES)
+    unpacked = unpack(content, where, MAX_BYTES)
     damaged = f"{where}: cannot be unpacked, it is truncated or damaged"
     try:
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
             member = next((part for part in archive if part.isfile() and "purchase" in part.name), None)
             if member is None:
                 raise InvalidData(f"{where}: expected a file dataset_purchase in the archive")
-            if member.size > MOST_BYTES:  # a sparse one may be larger than the archive
-                raise InvalidData(f"{where}: {member.name} has {member.size:,} bytes, at most {MOST_BYTES:,} are expected")
+            if member.size > MAX_BYTES:  # a sparse one may be larger than the archive
+                raise InvalidData(f"{where}: {member.name} has {member.size:,} bytes, at most {MAX_BYTES:,} are expected")
             return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file, as was asked for
     except tarfile.ReadError:
         if unpacked is content:  # no archive

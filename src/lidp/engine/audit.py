@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.global_generators import preserve_global_generators
 from lidp._runtime.interrupts import Interrupted, Interrupts
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp._runtime.versions import versions
@@ -246,9 +246,9 @@ class _Audit:
 
     def run(self, executor: Executor) -> AuditResult:
         """Run what is missing, and say what came of it."""
-        with Interrupts() as interrupts, kept_global_generators():
+        with Interrupts() as interrupts, preserve_global_generators():
             try:
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recall()
                 resumed = bool(self.records) or self.preparation is not None
                 missing = [index for index in range(self.plan.trials) if index not in self.records]
@@ -261,7 +261,7 @@ class _Audit:
             self.watch = None
             so_far = None
             try:
-                with interrupts.held():
+                with interrupts.deferred():
                     self._flush()
                 so_far = self.result()
             except (AuditFailed, KeyboardInterrupt):
@@ -294,7 +294,7 @@ class _Audit:
                 if must_propagate(error):
                     raise
                 raise AuditFailed(f"the preparation of {target.name} failed: {type(error).__name__}: {error}") from error
-            with interrupts.held():
+            with interrupts.deferred():
                 self.preparation = (arrays, prepared.models)
                 if self.store is not None:
                     self.store.keep_preparation(arrays, prepared.models)
@@ -315,7 +315,7 @@ class _Audit:
             for records in results:
                 if interrupts.seen:
                     raise Interrupted  # it came while these ran and may be why they failed: they are run again
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recorder.add(records)
                     if time.monotonic() - self.flushed > WRITE_SECONDS:
                         self._flush()
@@ -324,9 +324,9 @@ class _Audit:
         finally:
             with ExitStack() as stack:  # workers are dismissed even if the last trials cannot be written
                 stack.callback(getattr(results, "close", lambda: None))
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recorder.close()
-        with interrupts.held():
+        with interrupts.deferred():
             self._flush()
 
     def _flush(self) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp._runtime.interrupts import held_signals
-from lidp._runtime.workers import die_with_the_parent
+from lidp._runtime.interrupts import defer_signals
+from lidp._runtime.workers import die_with_parent
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.private_folders import ROOM, create_private, private_folder
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
@@ -125,7 +125,7 @@ class Program:
                 told = stack.enter_context(os.fdopen(create_private(log), "wb"))
             with (
                 _own(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
-                held_signals(),  # one that came before the process has a name would leave it behind
+                defer_signals(),  # one that came before the process has a name would leave it behind
             ):
                 process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
                     words,
@@ -134,7 +134,7 @@ class Program:
                     stderr=subprocess.STDOUT,
                     cwd=self.folder,
                     start_new_session=True,
-                    preexec_fn=die_with_the_parent,
+                    preexec_fn=die_with_parent,
                 )
                 stack.callback(_end, process)
             try:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.global_generators import preserve_global_generators
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.engine.audit import audit
@@ -344,7 +344,7 @@ def _rehearse(loop: OpacusLoop, data: Any) -> OpacusPlanting:
     """A run without canaries, to see its settings and where its noise comes from."""
     start, own = np.random.default_rng(0).spawn(2)
     planting = replace(loop, measures_noise=True).planting(data, own)
-    with kept_global_generators():
+    with preserve_global_generators():
         loop.run(data, planting, start)
     return planting
 

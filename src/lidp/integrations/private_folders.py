@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from lidp._runtime.interrupts import held_signals
+from lidp._runtime.interrupts import defer_signals
 from lidp.errors import AuditFailed
 
 ROOM = "make room there, or set TMPDIR to a folder that has some"
@@ -45,7 +45,7 @@ def private_folder() -> Iterator[Path]:
             "set TMPDIR to a folder whose path has only letters, digits and _@%+=:,./-"
         )
     with contextlib.ExitStack() as stack:
-        with held_signals():  # one that came in the middle would leave the folder behind
+        with defer_signals():  # one that came in the middle would leave the folder behind
             try:
                 folder = tempfile.mkdtemp(prefix="lidp-")  # of mode 0700
                 # What a program leaves there and nobody can delete changes nothing about its losses.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp._runtime.copies import copy_for_run
-from lidp._runtime.global_generators import kept_global_generators, seed_global_generators
+from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.errors import InvalidArgument
 
 Ints = NDArray[np.int64]
@@ -70,7 +70,7 @@ def snapshot(pool: Any) -> Any:
     own = copied(pool)
     if are_columns(own) or _is_array(own) or isinstance(own, (list, tuple)):
         return own
-    with kept_global_generators():
+    with preserve_global_generators():
         seed_global_generators(np.random.default_rng(0))
         return [_copy_of(own[number]) for number in range(len(own))]
 

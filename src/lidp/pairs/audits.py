@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.global_generators import preserve_global_generators
 from lidp._runtime.interrupts import Interrupted, Interrupts
 from lidp._runtime.versions import versions
 from lidp.claim import Claim
@@ -126,7 +126,7 @@ def audit_pair(
     failure_probability = checks.probability(failure_probability=failure_probability)
     runs, seed = checks.count(runs=runs), check_seed(seed)
     start = time.monotonic()
-    with Interrupts() as interrupts, kept_global_generators():
+    with Interrupts() as interrupts, preserve_global_generators():
         searched = 0
         if pairs is not None:
             from lidp.pairs.search import choose_pair
@@ -210,7 +210,7 @@ class _Ledger:
         block = runner.run(number, size)
         if interrupts.seen:
             raise Interrupted
-        with interrupts.held():
+        with interrupts.deferred():
             self._wager_on(block, size)
 
     def _wager_on(self, block: Block, size: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from lidp import checks
 from lidp._runtime.interrupts import Interrupts
-from lidp._runtime.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
+from lidp._runtime.workers import die_with_parent, ignore_interrupts, use_one_core
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.reproduce.catalogue import EXPERIMENTS, SOURCES
 from lidp.reproduce.experiment import Cell, Experiment, Finding, Row, Scale, Source
@@ -195,8 +195,8 @@ def _run(
 
 
 def _begin() -> None:
-    die_with_the_parent()
-    leave_interrupts_to_the_parent()
+    die_with_parent()
+    ignore_interrupts()
     use_one_core()
 
 

@@ -17,14 +17,14 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, ClassVar, Protocol
 
 from lidp import checks
-from lidp._runtime.interrupts import held_signals
+from lidp._runtime.interrupts import defer_signals
 from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import (
     Dismissed,
-    die_with_the_parent,
+    die_with_parent,
     dismiss,
-    go_when_dismissed,
-    leave_interrupts_to_the_parent,
+    ignore_interrupts,
+    raise_dismissed_on_sigterm,
     use_one_core,
 )
 from lidp.errors import AuditFailed, InvalidArgument, LidpError
@@ -118,7 +118,7 @@ class Processes:
         process = context.Process(target=_work_once, args=(work, theirs, ours))
         end = math.inf if time_limit is None else time.monotonic() + time_limit
         try:
-            with held_signals():
+            with defer_signals():
                 process.start()
                 theirs.close()
             # A process that it has forked may hold its end of the pipe, which then never closes.
@@ -179,7 +179,7 @@ class _Pool:
         self.probed = options.several  # before the first trial, by the audit
 
     def results(self) -> Iterator[list[TrialRecord]]:
-        with held_signals():  # a worker that was started and is not in the list would never be dismissed
+        with defer_signals():  # a worker that was started and is not in the list would never be dismissed
             for _ in range(min(self.options.workers, len(self.queue))):
                 self.workers.append(self._start())
         for worker in self.workers:
@@ -308,7 +308,7 @@ class _Pool:
         if not self.probed:  # a single worker is a second process only now
             self.probed = True
             refuse_replays(self.options, self.setup)
-        with held_signals():
+        with defer_signals():
             fresh = self._start()
             self.workers[self.workers.index(worker)] = fresh
         self._give(fresh)
@@ -369,11 +369,11 @@ def _as_a_worker(do: Callable[[], None], inherited: Sequence[Connection]) -> Non
     """Do something in a process that was forked for it, and end the process."""
     try:
         try:
-            die_with_the_parent()
+            die_with_parent()
             for other in inherited:
                 other.close()
-            leave_interrupts_to_the_parent()
-            go_when_dismissed()
+            ignore_interrupts()
+            raise_dismissed_on_sigterm()
             use_one_core()
             do()
         except (EOFError, OSError, Dismissed, KeyboardInterrupt):
