@@ -15,7 +15,7 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, Target, Verdict
-from lidp._runtime.interrupts import Interrupts, held_signals
+from lidp._runtime.interrupts import Interrupts, defer_signals
 from lidp.errors import AuditFailed, StoreError
 from lidp.result import AuditInterrupted
 from lidp.store import Store
@@ -175,9 +175,9 @@ def test_an_interrupt_that_comes_while_writing_waits(tmp_path, interrupts):
     assert engine.finished(tmp_path / "a.db") == seen[0]
 
 
-def test_held_signals(interrupts):
+def test_defer_signals(interrupts):
     def interrupted(error=None):
-        with held_signals():
+        with defer_signals():
             os.kill(os.getpid(), signal.SIGINT)
             seen.append("after")
             if error is not None:
@@ -191,7 +191,7 @@ def test_held_signals(interrupts):
         interrupted(ValueError("is not lost"))
     assert isinstance(caught.value.__context__, ValueError)
     with ThreadPoolExecutor(1) as pool:  # handlers run in the main thread, whatever others do
-        assert pool.submit(lambda: held_signals().__enter__()).result() is None
+        assert pool.submit(lambda: defer_signals().__enter__()).result() is None
 
 
 def test_a_trial_that_swallows_an_interrupt_has_not_failed(tmp_path, interrupts):
@@ -284,7 +284,7 @@ def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
 
 def test_an_error_takes_the_place_of_a_waiting_interrupt(interrupts):
     def fail():
-        with held.held():
+        with held.deferred():
             os.kill(os.getpid(), signal.SIGINT)
             raise RuntimeError("an error")
 
@@ -292,7 +292,7 @@ def test_an_error_takes_the_place_of_a_waiting_interrupt(interrupts):
         with pytest.raises(RuntimeError, match="an error"):
             fail()
         assert held.seen
-        with held.held():
+        with held.deferred():
             pass  # not interrupted once more by what is over
-        with pytest.raises(KeyboardInterrupt), held.held():
+        with pytest.raises(KeyboardInterrupt), held.deferred():
             os.kill(os.getpid(), signal.SIGINT)

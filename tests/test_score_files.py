@@ -6,7 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from lidp import InvalidScores, Scores, npz_files
+from lidp import InvalidScores, Scores
+from lidp._runtime import npz_files
 from lidp.score_files import read_scores, write_scores
 
 ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
@@ -162,8 +163,8 @@ def test_trials_that_were_stopped_stay_marked(tmp_path):
 
 def test_a_small_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
     """Zeros pack a thousandfold. What the directory of the file says is enough to refuse it."""
-    assert npz_files.MOST_BYTES <= 2**30
-    monkeypatch.setattr(npz_files, "MOST_BYTES", 2**25)
+    assert npz_files.MAX_BYTES <= 2**30
+    monkeypatch.setattr(npz_files, "MAX_BYTES", 2**25)
     np.savez_compressed(tmp_path / "bomb.npz", scores=np.zeros((2**22, 1)), coins=np.zeros((2**22, 1)))
     assert (tmp_path / "bomb.npz").stat().st_size < 2**17
     tracemalloc.start()
@@ -174,7 +175,7 @@ def test_a_small_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeyp
 
 
 def test_scores_that_pack_well_are_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(npz_files, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(npz_files, "MAX_BYTES", 2**20)
     coins = np.random.default_rng(0).integers(0, 2, (4096, 64))
     write_scores(Scores(scores=np.zeros(coins.shape), coins=coins), tmp_path / "scores.npz")
     assert 16 * coins.size > 64 * (tmp_path / "scores.npz").stat().st_size
@@ -189,7 +190,7 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
         file.writestr("scores.npy", header.getvalue() + bytes(80))
         file.writestr("coins.npy", header.getvalue() + bytes(80))
     tracemalloc.start()
-    with pytest.raises(InvalidScores, match="its array coins.npy has 208 bytes, 2,147,483,776 are stated"):
+    with pytest.raises(InvalidScores, match="its array coins.npy has 208 bytes, but its header says 2,147,483,776"):
         read_scores(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()

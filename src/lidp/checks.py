@@ -1,4 +1,4 @@
-"""Validators that take the argument by its own name, so that the message can repeat it.
+"""Validators that take the argument by keyword, so that the error message can name it.
 
 >>> probability(failure_probability=1.5)
 Traceback (most recent call last):
@@ -10,23 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lidp.errors import InvalidArgument
 
+Member = TypeVar("Member", bound=StrEnum)
+
 
 def _number(name: str, value: object) -> float:
     if isinstance(value, (bool, str, bytes)):
         raise InvalidArgument(f"{name} must be a number, got {value!r}")
     try:
-        number = float(value)  # type: ignore[arg-type]  # numpy scalars and the like
+        number = float(value)  # type: ignore[arg-type]  # numpy scalars, fractions
     except (TypeError, ValueError):
         raise InvalidArgument(f"{name} must be a number, got {value!r}") from None
     except OverflowError:
-        raise InvalidArgument(f"{name} must be a number that fits a float, got one that is larger") from None
+        raise InvalidArgument(f"{name} must be a number in the range of a float, got a larger one") from None
     if math.isnan(number):
         raise InvalidArgument(f"{name} must be a number, got nan")
     return number
@@ -38,7 +41,7 @@ def _single(named: dict[str, object]) -> tuple[str, object]:
 
 
 def probability(**named: object) -> float:
-    """A probability that is neither 0 nor 1."""
+    """Return a probability that is neither 0 nor 1."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 < number < 1:
@@ -47,7 +50,7 @@ def probability(**named: object) -> float:
 
 
 def share(**named: object) -> float:
-    """A part of a whole, possibly all of it, not nothing."""
+    """Return a share of a whole: above 0, at most 1."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 < number <= 1:
@@ -56,7 +59,7 @@ def share(**named: object) -> float:
 
 
 def delta(**named: object) -> float:
-    """The δ of a claim: at least 0, below 1."""
+    """Return the δ of a claim: at least 0, below 1."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 <= number < 1:
@@ -65,7 +68,7 @@ def delta(**named: object) -> float:
 
 
 def non_negative(**named: object) -> float:
-    """A finite number that is at least 0."""
+    """Return a finite number of at least 0."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 <= number < math.inf:
@@ -74,7 +77,7 @@ def non_negative(**named: object) -> float:
 
 
 def positive(**named: object) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 < number < math.inf:
@@ -83,7 +86,7 @@ def positive(**named: object) -> float:
 
 
 def finite(**named: object) -> float:
-    """Any finite number."""
+    """Return a finite number."""
     name, value = _single(named)
     number = _number(name, value)
     if not math.isfinite(number):
@@ -92,7 +95,7 @@ def finite(**named: object) -> float:
 
 
 def count(**named: object) -> int:
-    """A whole number of at least 1."""
+    """Return a whole number of at least 1."""
     name, value = _single(named)
     number = _number(name, value)
     if not 1 <= number < math.inf or number != int(number):
@@ -101,20 +104,34 @@ def count(**named: object) -> int:
 
 
 def one_of(known: Sequence[str], /, **named: object) -> str:
-    """One of some words."""
+    """Return one of the ``known`` words."""
     name, value = _single(named)
     if not isinstance(value, str) or value not in known:
         raise InvalidArgument(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return value
 
 
+def member(kind: type[Member], /, **named: object) -> Member:
+    """Return the member of an enumeration that has this value.
+
+    >>> from lidp.claim import Neighbours
+    >>> member(Neighbours, neighbours="add-remove")
+    <Neighbours.ADD_REMOVE: 'add-remove'>
+    """
+    name, value = _single(named)
+    return kind(one_of(list(kind), **{name: value}))
+
+
 def first_not_finite(features: NDArray[Any], unit: float = 1.0) -> tuple[int, ...] | None:
-    """Return the first place where features times ``unit`` are not finite as float32, in which models are trained, if any."""
+    """Return the index of the first feature that, times ``unit``, is not finite as float32; None if all are finite.
+
+    Models are trained in float32.
+    """
     if features.dtype.kind not in "biuf" or not features.size:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.float32(unit)
-        extremes = np.array([features.min(), features.max()]).astype(np.float32) * scale  # a NaN is both
+        extremes = np.array([features.min(), features.max()]).astype(np.float32) * scale  # both are NaN if any feature is
         if np.isfinite(extremes).all():
             return None
         finite = np.isfinite(features.astype(np.float32) * scale)

@@ -1,24 +1,24 @@
-"""What can go wrong, as one tree.
+"""The exceptions of lidp, as one tree.
 
     LidpError
     ├── InvalidArgument        a value outside its range (also a ValueError)
-    │   ├── InvalidScores      scores or coins that cannot be read as such
-    │   └── InvalidData        a data set that is missing, damaged or not what it should be
+    │   ├── InvalidScores      scores or coins of a wrong type or shape
+    │   └── InvalidData        a data set that is missing, damaged or of other content
     ├── ClassNotImported       a store names a class of somebody's own that this program has not imported
     ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
-    ├── StoreError             a store that cannot be opened, or belongs to another audit
-    └── AuditFailed            the audit could not run at all
+    ├── StoreError             a store that cannot be read or written, or belongs to another audit
+    └── AuditFailed            the audit cannot run
 
-Every message names the value that was found and what to do about it.
+Every message names the invalid value and the remedy.
 """
 
 
 class LidpError(Exception):
-    """The root of every error this library raises on purpose."""
+    """Base class of all errors that lidp raises deliberately."""
 
 
 class InvalidArgument(LidpError, ValueError):
-    """An argument lies outside the range in which the result would mean anything."""
+    """An argument is outside the range in which a result is meaningful."""
 
 
 class InvalidScores(InvalidArgument):
@@ -26,7 +26,7 @@ class InvalidScores(InvalidArgument):
 
 
 class InvalidData(InvalidArgument):
-    """A data set cannot be found or read, or does not hold what it should."""
+    """A data set cannot be found or read, or has other content than expected."""
 
 
 class ClassNotImported(LidpError):
@@ -34,12 +34,12 @@ class ClassNotImported(LidpError):
 
 
 class MethodNotApplicable(LidpError, ValueError):
-    """The method's guarantee does not extend to the design or size of these scores."""
+    """The guarantee of the method does not cover the design or size of these scores."""
 
 
 class StoreError(LidpError):
-    """The file of an audit cannot be opened, or belongs to another audit."""
+    """The store of an audit cannot be read or written, or belongs to another audit."""
 
 
 class AuditFailed(LidpError):
-    """The audit could not run: its preparation, its canaries or its target failed before any trial."""
+    """The audit cannot run: its preparation, its canaries, its target or lidp itself failed outside the mechanism."""

@@ -1,4 +1,4 @@
-"""Numbers as text, rounded to the side on which they stay true: bounds down, error rates up, claims not at all.
+"""Format numbers so that statements about them stay true: round lower bounds down, upper bounds up, and claims not at all.
 
 >>> at_least(1.02996), at_most(0.05001), exact(1.02996)
 ('1.029', '0.05001', '1.02996')
@@ -9,36 +9,36 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-_ALL = 17
-"""Digits that tell any two floats apart."""
+_MAX_DIGITS = 17
+"""Number of digits that distinguishes any two floats."""
 
 
 def at_least(value: float, digits: int = 4, *, above: float | None = None) -> str:
-    """A lower bound in so many digits, rounded down.
+    """Return a lower bound with ``digits`` significant digits, rounded down.
 
-    With ``above``, the claim that it stands beside: as many digits as it takes to be seen above it, if it is.
+    If ``above`` is given and smaller, use as many digits as needed for the text to exceed it: a bound above a claim must look so.
     """
     text = _rounded(value, digits, ROUND_FLOOR)
-    while above is not None and float(text) <= above < value and digits < _ALL:
+    while above is not None and float(text) <= above < value and digits < _MAX_DIGITS:
         digits += 1
         text = _rounded(value, digits, ROUND_FLOOR)
     return text
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """An upper bound in so many digits, rounded up."""
+    """Return an upper bound with ``digits`` significant digits, rounded up."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def fixed(value: float, places: int) -> str:
-    """A lower bound with so many decimal places, rounded down: for tables and lines that are watched."""
+    """Return a lower bound with ``places`` decimal places, rounded down, for tables and progress lines."""
     if not math.isfinite(value):
         return str(value)
     return f"{Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), ROUND_FLOOR):f}"
 
 
 def exact(value: float) -> str:
-    """A number as it was given: short if that is the same number, else all of its digits."""
+    """Return a number exactly: with six digits if that is the same number, otherwise with all of its digits."""
     text = f"{value:g}"
     return text if float(text) == value else repr(float(value))
 

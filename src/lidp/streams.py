@@ -1,7 +1,7 @@
-"""Random streams: one per (audit seed, trial, arm, purpose), whatever runs where and in which order.
+"""Random streams: one per (audit seed, trial, arm, purpose), independent of workers and of the order of trials.
 
-Coins, canaries and the mechanism's noise never share a stream. Two generators with one seed are the *same* generator:
-a mechanism that draws from the stream that flipped its coins could be refuted whatever its privacy.
+Coins, canaries and the noise of the mechanism never share a stream. Two generators with the same seed draw the *same* numbers:
+a mechanism that draws from the stream of its coins could be refuted although it is private.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lidp.errors import InvalidArgument
 
 
 class Purpose(IntEnum):
-    """What a stream is for."""
+    """The purpose of a stream."""
 
     COINS = 0
     CANARIES = 1
@@ -31,35 +31,37 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, *, trial: int, arm: int = 0, purpose: Purpose) -> np.random.Generator:
-    """The generator for one purpose in one arm of one trial."""
+    """Return the generator for one purpose in one arm of one trial."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(trial, arm, purpose))))
 
 
 def draw_coins(seed: int, *, trial: int, size: int) -> NDArray[np.int64]:
-    """Return the fair coins of one trial: 1 where the canary goes in."""
+    """Return the fair coins of one trial: 1 where the canary is inserted."""
     return stream(seed, trial=trial, purpose=Purpose.COINS).integers(0, 2, size)
 
 
-_TOGETHER = 256  # trials whose words are derived at once
-_BULK = 1  # sets these apart from the streams of stream()
+_TRIALS_PER_BLOCK = 256  # trials whose words are derived together
+_BULK = 1  # distinguishes these streams from those of stream()
 
 
 def trial_words(seed: int, trials: range, *, arm: int = 0, purpose: Purpose) -> NDArray[np.uint64]:
-    """Four random words for each of many trials: the states of compiled generators.
+    """Return four random words per trial, the initial states of compiled generators.
 
-    As with :func:`stream`, a trial's words depend on (seed, trial, arm, purpose) only. They are unrelated to that stream.
+    The words of a trial depend on (seed, trial, arm, purpose) only, as with :func:`stream`, and are independent of that stream.
     """
-    blocks = range(trials.start // _TOGETHER, -(-trials.stop // _TOGETHER))
+    blocks = range(trials.start // _TRIALS_PER_BLOCK, -(-trials.stop // _TRIALS_PER_BLOCK))
     words = [
-        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))).random_raw(4 * _TOGETHER)
+        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))).random_raw(
+            4 * _TRIALS_PER_BLOCK
+        )
         for block in blocks
     ]
-    first = trials.start - blocks.start * _TOGETHER
+    first = trials.start - blocks.start * _TRIALS_PER_BLOCK
     return np.concatenate(words).reshape(-1, 4)[first : first + len(trials)]
 
 
 def check_seed(seed: object) -> int:
-    """A seed is a whole number of at least 0."""
+    """Return a seed, which must be a whole number of at least 0."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InvalidArgument(f"seed must be a whole number of at least 0, got {seed!r}")
     return int(seed)

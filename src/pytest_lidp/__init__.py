@@ -1,6 +1,6 @@
 """pytest plugin of lidp: the fixture ``assert_private``.
 
-It stands beside the package so that sessions that do not use it import nothing of lidp.
+This is a separate package, so that sessions that do not use the fixture do not import lidp.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any
 
 import pytest
 
-_BUDGETS = {"quick": 1.0, "nightly": 10.0, "exhaustive": 100.0}
+_BUDGET_FACTORS = {"quick": 1.0, "nightly": 10.0, "exhaustive": 100.0}
 _FIXTURE = "assert_private"
 _TESTS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 _SEED: pytest.StashKey[int] = pytest.StashKey()
-_TOTAL: pytest.StashKey[dict[str, int]] = pytest.StashKey()
+_COUNTS: pytest.StashKey[dict[str, int]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin."""
+    """Add the options of the plugin."""
     group = parser.getgroup("lidp", "differential privacy")
     group.addoption(
         "--dp-failure-probability",
         type=_probability,
         default=1e-6,
         metavar="BETA",
-        help="probability that a session whose claims are all true fails; split over its tests (default: 1e-6)",
+        help="probability that a session fails although all claims are true, divided among its tests (default: 1e-6)",
     )
     group.addoption(
         "--dp-budget",
-        choices=list(_BUDGETS),
+        choices=list(_BUDGET_FACTORS),
         default="quick",
-        help="runs of each assertion: as written, ten times, a hundred times (default: quick)",
+        help="number of runs per assertion: as written, 10 times, 100 times as many (default: quick)",
     )
     group.addoption(
         "--dp-seed", type=_seed, default=None, metavar="N", help="seed of all assertions (default: random, and printed)"
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         default=Path("dp-witnesses"),
         metavar="FOLDER",
-        help="where to write witnesses of refuted claims, below the root folder (default: dp-witnesses)",
+        help="folder for witnesses of refuted claims, relative to the root folder (default: dp-witnesses)",
     )
 
 
@@ -64,22 +64,22 @@ def _seed(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the seed: workers of pytest-xdist get that of the session."""
-    given = config.getoption("--dp-seed")
-    theirs = getattr(config, "workerinput", {}).get("lidp_seed")
-    config.stash[_SEED] = next((seed for seed in (given, theirs) if seed is not None), secrets.randbelow(2**31))
-    config.stash[_TOTAL] = {"assertions": 0, "runs": 0}
+    """Choose the seed: workers of pytest-xdist use that of the session."""
+    option = config.getoption("--dp-seed")
+    from_session = getattr(config, "workerinput", {}).get("lidp_seed")
+    config.stash[_SEED] = next((seed for seed in (option, from_session) if seed is not None), secrets.randbelow(2**31))
+    config.stash[_COUNTS] = {"assertions": 0, "runs": 0}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist the seed."""
+    """Send the seed to a worker of pytest-xdist."""
     node.workerinput["lidp_seed"] = node.config.stash[_SEED]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note the tests that share the failure probability: those that name the fixture, directly or through another."""
+    """Collect the tests that share the failure probability: those that use the fixture, directly or indirectly."""
     config.stash[_TESTS] = frozenset(item.nodeid for item in items if _FIXTURE in getattr(item, "fixturenames", ()))
 
 
@@ -92,39 +92,39 @@ def _dp_suite(request: pytest.FixtureRequest) -> Any:
         failure_probability=config.getoption("--dp-failure-probability"),
         tests=config.stash[_TESTS],
         seed=config.stash[_SEED],
-        scale=_BUDGETS[config.getoption("--dp-budget")],
+        scale=_BUDGET_FACTORS[config.getoption("--dp-budget")],
         witnesses=config.rootpath / config.getoption("--dp-witnesses"),
     )
     yield suite
-    config.stash[_TOTAL] = {"assertions": suite.assertions, "runs": suite.runs}
+    config.stash[_COUNTS] = {"assertions": suite.assertions, "runs": suite.runs}
 
 
 @pytest.fixture
 def assert_private(_dp_suite: Any, request: pytest.FixtureRequest) -> Any:
-    """``assert_private(mechanism, d0, d1, epsilon=, delta=0, runs=50_000, ...)``: fails if the claim is refuted."""
+    """Return ``assert_private(mechanism, d0, d1, epsilon=, delta=0, runs=50_000, ...)``, which fails if the claim is refuted."""
     return _dp_suite.asserting(request.node.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands its counts to the session."""
+    """Send the counts of a worker of pytest-xdist to the session."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["lidp"] = session.config.stash[_TOTAL]
+        output["lidp"] = session.config.stash[_COUNTS]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: Any) -> None:  # noqa: ARG001  # the names are pytest-xdist's
-    """Add up what a worker hands over."""
+    """Add the counts of a worker to those of the session."""
     for name, count in (getattr(node, "workeroutput", None) or {}).get("lidp", {}).items():
-        node.config.stash[_TOTAL][name] += count
+        node.config.stash[_COUNTS][name] += count
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was asserted, and how surely."""
-    total = config.stash[_TOTAL]
-    if total["assertions"]:
+    """Print the number of assertions and runs, and the false-alarm probability."""
+    counts = config.stash[_COUNTS]
+    if counts["assertions"]:
         terminalreporter.write_line(
-            f"dp: {total['assertions']:,} assertions, {total['runs']:,} runs, budget {config.getoption('--dp-budget')}, "
+            f"dp: {counts['assertions']:,} assertions, {counts['runs']:,} runs, budget {config.getoption('--dp-budget')}, "
             f"false-alarm probability of the session {config.getoption('--dp-failure-probability'):g}, "
             f"--dp-seed={config.stash[_SEED]}"
         )

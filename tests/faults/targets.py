@@ -1,6 +1,6 @@
-"""Targets for the faults; in a module of their own, so that the processes of an audit can import them.
+"""Targets for fault tests, in a module that the processes of an audit can import.
 
-All of them give the scores of ``LEAKY``, whatever else they do, so that one audit in peace says what each must find.
+All of them give the scores of ``LEAKY``, so that one undisturbed audit gives the expected result of each.
 """
 
 import os
@@ -12,9 +12,9 @@ from lidp import Target
 from tests.engine import Numbers, closeness, leaky
 
 GATE = "LIDP_TEST_GATE"
-"""The environment variable that names the file ``GATED`` waits for."""
-_BEFORE_GATE = 60
-_FORKING = 0.1
+"""The environment variable with the path of the file for which ``GATED`` waits."""
+_RUNS_BEFORE_GATE = 60
+_FORK_PROBABILITY = 0.1
 
 calls = [0]
 
@@ -25,10 +25,10 @@ def slow(dataset, rng):
 
 
 def gated(dataset, rng):
-    """Like ``slow``; after some runs, wait until a file is there, then be fast."""
+    """Like ``slow``; after some runs, wait until a file exists, then be fast."""
     calls[0] += 1
     gate = Path(os.environ[GATE])
-    while calls[0] > _BEFORE_GATE and not gate.exists():
+    while calls[0] > _RUNS_BEFORE_GATE and not gate.exists():
         time.sleep(0.02)
     if not gate.exists():
         time.sleep(0.02)
@@ -36,11 +36,11 @@ def gated(dataset, rng):
 
 
 def _forking(in_child):
-    """A leaky mechanism that forks in some of its runs and waits for the child."""
+    """Return a leaky mechanism that forks in some of its runs and waits for the child."""
 
     def mechanism(dataset, rng):
         output = leaky(dataset, rng)
-        if rng.random() < _FORKING:
+        if rng.random() < _FORK_PROBABILITY:
             child = os.fork()
             if not child:
                 return in_child(output)

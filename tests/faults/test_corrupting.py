@@ -1,4 +1,4 @@
-"""Damaged stores: every command says the same as before, or that the store is damaged. None says something else."""
+"""For a damaged store, every command prints the same as before or reports damage, and nothing else."""
 
 import random
 import re
@@ -13,36 +13,36 @@ pytestmark = pytest.mark.slow
 DAMAGED = re.compile(r"damaged|not a store|schema version|cannot be (opened|read)")
 
 
-def _flip(content, places):
-    at = places.randrange(len(content))
-    content[at] ^= 1 << places.randrange(8)
+def _flip(content, rng):
+    at = rng.randrange(len(content))
+    content[at] ^= 1 << rng.randrange(8)
 
 
-def _flip_many(content, places):
+def _flip_many(content, rng):
     for _ in range(50):
-        _flip(content, places)
+        _flip(content, rng)
 
 
-def _zero(content, places):
-    at, size = places.randrange(len(content)), places.choice([8, 64, 512, 4096])
+def _zero(content, rng):
+    at, size = rng.randrange(len(content)), rng.choice([8, 64, 512, 4096])
     content[at : at + size] = bytes(len(content[at : at + size]))
 
 
-def _truncate(content, places):
-    del content[places.randrange(len(content)) :]
+def _truncate(content, rng):
+    del content[rng.randrange(len(content)) :]
 
 
-def _repeat(content, places):
-    """Put one page in the place of another, as a confused disk may."""
+def _repeat(content, rng):
+    """Overwrite one page with another, as a faulty disk may."""
     pages = len(content) // 4096
-    source, target = (4096 * places.randrange(pages) for _ in range(2))
+    source, target = (4096 * rng.randrange(pages) for _ in range(2))
     content[target : target + 4096] = content[source : source + 4096]
 
 
 def _bytes(damage):
-    def apply(path, places):
+    def apply(path, rng):
         content = bytearray(path.read_bytes())
-        damage(content, places)
+        damage(content, rng)
         path.write_bytes(content)
 
     return apply
@@ -52,8 +52,8 @@ def _columns(connection, table):
     return [(row[1], row[2]) for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
-def _change_a_row(path, places):
-    """Change one value of one row by valid SQL: a number by little, a text or blob in one place, or all of a blob to zero."""
+def _change_a_row(path, rng):
+    """Change one value of one row by valid SQL: a number by little, a text or blob at one position, or all of a blob to zero."""
     connection = sqlite3.connect(path)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     cells = [
@@ -62,29 +62,29 @@ def _change_a_row(path, places):
         for column, _ in _columns(connection, table)
         for number in range(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
     ]
-    table, column, number = places.choice(cells)
+    table, column, number = rng.choice(cells)
     keys = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5]] or ["rowid"]
     row = connection.execute(f"SELECT {', '.join([column, *keys])} FROM {table} LIMIT 1 OFFSET {number}").fetchone()  # noqa: S608
     value, where = row[0], " AND ".join(f"{key} = ?" for key in keys)
     with connection:
         connection.execute(
             f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {where}",  # noqa: S608
-            [_changed(value, places), *row[1:]],
+            [_changed(value, rng), *row[1:]],
         )
     connection.close()
 
 
-def _changed(value, places):
+def _changed(value, rng):
     if isinstance(value, bytes):
-        if places.random() < 0.5:
+        if rng.random() < 0.5:
             return bytes(len(value))
         changed = bytearray(value or b"\0")
-        _flip(changed, places)
+        _flip(changed, rng)
         return bytes(changed)
     if isinstance(value, str):
-        at = places.randrange(len(value)) if value else 0
-        return value[:at] + places.choice("0123456789aZ") + value[at + 1 :]
-    return (value or 0) + places.choice([1, -1, 2])
+        at = rng.randrange(len(value)) if value else 0
+        return value[:at] + rng.choice("0123456789aZ") + value[at + 1 :]
+    return (value or 0) + rng.choice([1, -1, 2])
 
 
 DAMAGES = {
@@ -99,7 +99,7 @@ DAMAGES = {
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """A finished store, and one that was stopped half-way."""
+    """Create a finished store and one that was stopped half-way; return their folder."""
     from lidp.cli.app import run
 
     folder = tmp_path_factory.mktemp("stores")
@@ -115,10 +115,10 @@ def stores(tmp_path_factory):
     return folder
 
 
-def _say(capsys, store, other):
-    """Return what every command says of a store: its exit code, what it wrote, and its complaint."""
+def _outputs(capsys, store, other):
+    """Return the exit code, stdout and stderr of every command on a store."""
     page = store.with_suffix(".html")
-    found = {}
+    outputs = {}
     for words in (
         ("report", store, "-o", page),
         ("bound", store, "--json"),
@@ -127,25 +127,25 @@ def _say(capsys, store, other):
         ("resume", store, "--json", "--quiet"),  # last, as it may write
     ):
         code, out, err = lidp_here(capsys, *words)
-        found[words[0]] = code, without_time(out) if "--json" in words and code < 2 else out, err
-    return found
+        outputs[words[0]] = code, without_time(out) if "--json" in words and code < 2 else out, err
+    return outputs
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["finished", "half"])
-def test_a_damaged_store(name, damage, stores, tmp_path, capsys):
+def test_commands_on_a_damaged_store(name, damage, stores, tmp_path, capsys):
     store = tmp_path / "a.db"
     shutil.copyfile(stores / f"{name}.db", store)
-    expected = _say(capsys, store, stores / "finished.db")
+    expected = _outputs(capsys, store, stores / "finished.db")
     assert {code for code, _, _ in expected.values()} == {0}, [err for _, _, err in expected.values()]
-    places = random.Random(f"{name} {damage}")  # noqa: S311
+    rng = random.Random(f"{name} {damage}")  # noqa: S311
     for _ in range(MOMENTS):
         for path in tmp_path.iterdir():
             path.unlink()
         shutil.copyfile(stores / f"{name}.db", store)
-        DAMAGES[damage](store, places)
+        DAMAGES[damage](store, rng)
         damaged = store.read_bytes()
-        for command, (code, out, err) in _say(capsys, store, stores / "finished.db").items():
+        for command, (code, out, err) in _outputs(capsys, store, stores / "finished.db").items():
             where = f"{command} after {damage!r}, {len(damaged)} bytes: {code} {err or out[:500]}"
             if code == 2:
                 assert err.startswith("lidp: "), where

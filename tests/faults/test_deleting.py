@@ -1,4 +1,4 @@
-"""Stores that are deleted while an audit writes to them."""
+"""An audit ends with an error if its store or its lock file is deleted."""
 
 import os
 import random
@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.faults import targets
-from tests.faults.auditing import MOMENTS, assert_one_line, audit_words, end_group, end_of, start, wait_for_trials
+from tests.faults.auditing import MOMENTS, assert_one_line, audit_words, end_of, running, wait_for_trials
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +19,10 @@ def _delete_file(folder):
 def _delete_all_files(folder):
     for path in folder.iterdir():
         path.unlink()
+
+
+def _delete_lock_file(folder):
+    (folder / "a.db-lock").unlink()
 
 
 def _replace_file(folder):
@@ -33,23 +37,22 @@ def _move_file(folder):
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
-    "delete", [_delete_file, _delete_all_files, _replace_file, _move_file, shutil.rmtree], ids=lambda how: how.__name__
+    "delete",
+    [_delete_file, _delete_all_files, _delete_lock_file, _replace_file, _move_file, shutil.rmtree],
+    ids=lambda delete: delete.__name__,
 )
-def test_a_store_deleted_in_mid_run_ends_the_audit(delete, workers, tmp_path):
-    """At the next write, with one line. The mechanism waits for the deletion, so that the audit cannot end before it."""
+def test_deleting_files_of_a_store_ends_the_audit(delete, workers, tmp_path):
+    """The next write fails with one line. The mechanism waits for the deletion, so that the audit cannot end before it."""
     moments = random.Random(workers)  # noqa: S311
     for moment in range(MOMENTS // 10):
         folder, gate = tmp_path / str(moment), tmp_path / f"gate{moment}"
         folder.mkdir()
         store = folder / "a.db"
         words = audit_words(store, "GATED", 400, workers)
-        process = start(words, env=os.environ | {targets.GATE: str(gate)})
-        try:
+        with running(words, env=os.environ | {targets.GATE: str(gate)}) as process:
             wait_for_trials(store, 1 + moments.randrange(20), process)
             delete(folder)
             gate.touch()
             code, out, err = end_of(process)
-        finally:
-            end_group(process)
         assert_one_line(code, err, store)
         assert not out

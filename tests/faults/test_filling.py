@@ -1,4 +1,4 @@
-"""Disks that run full while an audit writes to them."""
+"""An audit whose disk is full ends with an error and loses no saved trial."""
 
 import os
 import random
@@ -13,8 +13,8 @@ from tests.faults.auditing import (
     assert_one_line,
     audit_words,
     begin_or_resume,
-    end_group,
     end_of,
+    running,
     start,
     trials_in,
 )
@@ -25,8 +25,7 @@ TRIALS = 1500
 
 
 def _run_until_full(store, words, **options):
-    """Run an audit to its end; return its exit code, stderr and all trials that were ever seen in its store."""
-    process = start(words, **options)
+    """Run an audit to its end; return its exit code, stderr and all trials that were seen in its store."""
     seen = set()
 
     def ended():
@@ -34,16 +33,14 @@ def _run_until_full(store, words, **options):
             seen.update(trials_in(store))
         return process.poll() is not None
 
-    try:
+    with running(words, **options) as process:
         wait_until(ended, "the disk is full")
         code, _, err = end_of(process)
-    finally:
-        end_group(process)
     return code, err, seen
 
 
-def test_files_that_may_not_grow(tmp_path):
-    """Limits on the size of files, from less than an empty store to nearly all of it."""
+def test_a_limit_on_file_sizes_loses_no_saved_trial(tmp_path):
+    """The limits range from less than an empty store to nearly a complete one."""
     sizes = random.Random(0)  # noqa: S311
     full = 0
     for moment in range(MOMENTS):
@@ -61,14 +58,14 @@ def test_files_that_may_not_grow(tmp_path):
         if store.exists():
             assert seen <= trials_in(store)
     assert full >= MOMENTS // 2
-    code, _, err = end_of(start(begin_or_resume(store, words)))  # with room again
+    code, _, err = end_of(start(begin_or_resume(store, words)))  # without a limit
     assert code == 0, err
     assert_like_undisturbed(store, TRIALS)
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A function that gives a new disk of some bytes."""
+    """Return a function that mounts a new disk of a given size in bytes."""
     mounted = []
 
     def mount(size):
@@ -85,7 +82,7 @@ def small_disk(tmp_path):
         subprocess.run(["umount", str(folder)], check=True)  # noqa: S607
 
 
-def test_a_full_disk(small_disk, tmp_path):
+def test_a_full_disk_loses_no_saved_trial(small_disk, tmp_path):
     sizes = random.Random(1)  # noqa: S311
     for _ in range(MOMENTS // 4):
         folder = small_disk(sizes.randrange(25, 70) * 4096)

@@ -1,4 +1,4 @@
-"""Stores that are read while an audit writes to them, and what deleted ones leave behind."""
+"""Reading a store while an audit writes to it, side files of deleted stores, and read-only folders."""
 
 import random
 import shutil
@@ -12,10 +12,9 @@ from tests.faults.auditing import (
     assert_one_line,
     audit_words,
     begin_or_resume,
-    end_group,
     end_of,
     lidp_here,
-    start,
+    running,
     trials_in,
     wait_for_trials,
 )
@@ -25,17 +24,16 @@ TRIALS = 600
 
 
 def test_readers_lose_no_trials(tmp_path, capsys):
-    """report, bound and compare in a loop, from this process, while others write: first an audit, then it is resumed."""
+    """Run report, bound and compare in a loop in this process, while another process begins and resumes the audit."""
     store = tmp_path / "a.db"
     words = audit_words(store, "SLOW", TRIALS, 2)
     moments = random.Random(0)  # noqa: S311
     seen, reads = set(), 0
-    for leg in range(4):
-        process = start(begin_or_resume(store, words))
-        try:
+    for part in range(4):
+        with running(begin_or_resume(store, words)) as process:
             wait_for_trials(store, len(seen) + 1, process)
             stop = len(seen) + 40 + moments.randrange(60)
-            while process.poll() is None and (leg == 3 or len(seen) < stop):
+            while process.poll() is None and (part == 3 or len(seen) < stop):
                 for command in (["report", store, "-o", tmp_path / "a.html"], ["bound", store], ["compare", store, store]):
                     code, _, err = lidp_here(capsys, *command)
                     # Trial 0 may be the last of the first ones to finish: then there is no result yet.
@@ -46,42 +44,37 @@ def test_readers_lose_no_trials(tmp_path, capsys):
                     seen = now
             process.send_signal(signal.SIGTERM)
             code, _, err = end_of(process)
-            assert code == (0 if leg == 3 else 130), err
-        finally:
-            end_group(process)
+            assert code == (0 if part == 3 else 130), err
         assert seen <= trials_in(store)
     assert reads >= 3 * 4
     assert_like_undisturbed(store, TRIALS)
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
-def test_nothing_is_begun_beside_what_a_deleted_store_left(ending, tmp_path, capsys):
-    """SQLite would replay it into the new store."""
+def test_an_audit_beside_leftover_side_files_is_refused(ending, tmp_path, capsys):
+    """SQLite would replay them into the new store."""
     store = tmp_path / "a.db"
-    process = start(audit_words(store, "SLOW", TRIALS))
-    try:
+    with running(audit_words(store, "SLOW", TRIALS)) as process:
         wait_for_trials(store, 20, process)
         process.kill()
         end_of(process)
-    finally:
-        end_group(process)
-    left = tmp_path / f"a.db{ending}"
-    real = left.read_bytes() if left.exists() else b""
+    leftover = tmp_path / f"a.db{ending}"
+    real = leftover.read_bytes() if leftover.exists() else b""
     contents = random.Random(ending)  # noqa: S311
     for _ in range(MOMENTS // 4):
         for path in tmp_path.iterdir():
             path.unlink()
         for content in (real, contents.randbytes(contents.randrange(5000))):
-            left.write_bytes(content)
+            leftover.write_bytes(content)
             code, out, err = lidp_here(capsys, *audit_words(store, "LEAKY", 20))
-            assert_one_line(code, err, left)
+            assert_one_line(code, err, leftover)
             assert not out
             assert not store.exists()
-            assert left.read_bytes() == content
+            assert leftover.read_bytes() == content
 
 
-def test_a_folder_that_cannot_be_written_to(tmp_path, capsys):
-    """A copy of a store on a disk that can only be read can be reported on."""
+def test_a_store_in_a_read_only_folder_can_be_read(tmp_path, capsys):
+    """``lidp bound`` prints the same for a copy on a read-only disk."""
     store = tmp_path / "a.db"
     assert lidp_here(capsys, *audit_words(store, "LEAKY", 20))[0] == 0
     expected = lidp_here(capsys, "bound", store)

@@ -1,4 +1,4 @@
-"""Run lidp on nonsense, in this process, and check what it may never do."""
+"""Run lidp on invalid input in this process, and check the contract of its exit codes and messages."""
 
 import contextlib
 import io
@@ -12,31 +12,31 @@ CODES = {0, 1, 2, 130}
 
 
 def lidp(*words):
-    """Run a command; fail if it breaks the contract of its exit codes. Return its code, stdout and stderr."""
+    """Run a command, check the contract, and return its exit code, stdout and stderr."""
     words = [str(word) for word in words]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
-        warnings.simplefilter("error")  # a user would see it between the lines
-        warnings.simplefilter("ignore", ResourceWarning)  # a user would not
+        warnings.simplefilter("error")  # a warning would mix with the output
+        warnings.simplefilter("ignore", ResourceWarning)  # hidden from users by default
         code = run(words)
     _check(words, code, out.getvalue(), err.getvalue())
     return code, out.getvalue(), err.getvalue()
 
 
 def _check(words, code, out, err):
-    said = f"lidp {words}\nexit code {code}\nstdout: {out[-2000:]}\nstderr: {err[-2000:]}"
-    assert code in CODES, said
-    assert "Traceback" not in out + err, said
-    assert "should not have happened" not in err, said
+    context = f"lidp {words}\nexit code {code}\nstdout: {out[-2000:]}\nstderr: {err[-2000:]}"
+    assert code in CODES, context
+    assert "Traceback" not in out + err, context
+    assert "should not have happened" not in err, context
     if code == 2:
-        assert err.startswith("lidp: "), said
-        assert err.count("\n") == 1, said
-        assert err.isprintable() or err[:-1].isprintable(), said
+        assert err.startswith("lidp: "), context
+        assert err.count("\n") == 1, context
+        assert err.isprintable() or err[:-1].isprintable(), context
     if code == 1:
-        assert _says_refuted(out), said
+        assert _prints_refuted(out), context
 
 
-def _says_refuted(out):
+def _prints_refuted(out):
     with contextlib.suppress(ValueError):
         return '"refuted": true' in out or '"verdict": "refuted"' in json.dumps(json.loads(out))
     return re.search(r"(?<!not )(?<!be )\brefuted\b", out) is not None

@@ -1,4 +1,4 @@
-"""Random and damaged files of scores, and witnesses, given to lidp: one line of complaint at most, never a traceback."""
+"""Random and damaged score files and witnesses: lidp prints at most one line of error, never a traceback."""
 
 import json
 import random
@@ -118,7 +118,7 @@ def _csv(rng, path):
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("kind", ["npz", "csv"])
-def test_files_of_scores(kind, block, tmp_path):
+def test_random_score_files(kind, block, tmp_path):
     rng = random.Random(f"{kind} {block}")  # noqa: S311
     path = tmp_path / f"a.{kind}"
     codes = set()
@@ -180,22 +180,22 @@ def _mutate(value, rng):
 
 @pytest.fixture(scope="module")
 def witnesses():
-    """Witnesses of several designs and methods, as Python values."""
+    """Return witnesses of several designs and methods, as Python values."""
     claims = [
         (CoinFlip(4), None),
         (CoinFlip(4), "one-run"),
         (library.LeaveOneOut(2, 2), None),
         (library.LeaveOneOut(2, 2), "wilson"),
     ]
-    found = []
+    values = []
     for design, method in claims:
         result = library.audit(LEAKY, claim=Claim(1.0, 1e-5), design=design, method=method, trials=30, stop_when="never")
-        found.append(json.loads(json.dumps(result.witness())))
-    return found
+        values.append(json.loads(json.dumps(result.witness())))
+    return values
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_witnesses(block, witnesses, tmp_path):
+def test_mutated_witnesses(block, witnesses, tmp_path):
     rng = random.Random(f"witness {block}")  # noqa: S311
     path = tmp_path / "witness.json"
     for witness in witnesses:

@@ -1,4 +1,4 @@
-"""Random options and values for every command: one line of complaint at most, never a traceback.
+"""Random options and values for every command: at most one line of error, never a traceback.
 
 What could take long is bounded by options at the end of the line, which win over those before them.
 """
@@ -68,7 +68,7 @@ LEFT_OUT = {"--download", "--all", "--help", "--scale", "--ray-address"}  # what
 
 def _commands():
     """Return all commands with their options; a flag takes no value."""
-    found = {}
+    commands = {}
     for name, command in typer.main.get_command(app).commands.items():
         for words, leaf in [
             ([name], command),
@@ -79,8 +79,8 @@ def _commands():
                 for option in parameter.opts:
                     if option.startswith("-") and option not in LEFT_OUT:
                         options[option] = bool(getattr(parameter, "is_flag", False))
-            found[" ".join(words)] = options
-    return found
+            commands[" ".join(words)] = options
+    return commands
 
 
 COMMANDS = _commands()
@@ -127,7 +127,7 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options(command, block, files):
+def test_random_options(command, block, files):
     rng = random.Random(f"{command} {block}")  # noqa: S311
     for _ in range(EXAMPLES):
         lidp(*_line(command, rng))

@@ -1,4 +1,4 @@
-"""Stores with random changes to their tables and bytes: one line of complaint at most, never a traceback."""
+"""Stores with random changes to tables and bytes: lidp prints at most one line of error, never a traceback."""
 
 import random
 import shutil
@@ -36,7 +36,7 @@ DESIGNS = {"coin-flip": [], "leave-one-out": ["--design", "leave-one-out"], "one
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """Valid stores of several designs."""
+    """Create valid stores of several designs; return their folder."""
     folder = tmp_path_factory.mktemp("stores")
     for name, options in DESIGNS.items():
         words = [
@@ -98,13 +98,13 @@ def _change_tables(path, rng):
             with connection:
                 connection.execute(*_statement(connection, rng))
         except sqlite3.Error:
-            continue  # this statement does not fit this table
+            continue  # not valid for this table
     connection.close()
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("name", DESIGNS)
-def test_changed_stores(name, block, stores, tmp_path):
+def test_randomly_changed_stores(name, block, stores, tmp_path):
     rng = random.Random(f"{name} {block}")  # noqa: S311
     path = tmp_path / "a.db"
     for _ in range(EXAMPLES):

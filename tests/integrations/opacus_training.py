@@ -1,4 +1,4 @@
-"""A small training script as a user of Opacus would have it, right and wrong."""
+"""A small training script of an Opacus user, with options that make it wrong."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch.utils.data import DataLoader, TensorDataset
 
 FEATURES, CLASSES, RECORDS = 200, 2, 200
+MODES = ["hooks", "functorch", "ew", "ghost", "fast"]
 
 
 def some_records(count=RECORDS, seed=0, scale=1.0):
@@ -21,7 +22,7 @@ def some_records(count=RECORDS, seed=0, scale=1.0):
 
 
 def outliers(count=32, seed=1):
-    """Canaries: large examples under the wrong label, whose gradients are far above the clip norm."""
+    """Return canaries: large examples with the wrong label, whose gradients are far above the clipping norm."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((count, FEATURES)).astype(np.float32)
     x *= 8 / np.linalg.norm(x, axis=1, keepdims=True)
@@ -29,7 +30,10 @@ def outliers(count=32, seed=1):
 
 
 class Script:
-    """``train(records, planting)`` with switches for what may be done wrong."""
+    """A function ``train(records, planting)`` with options for common mistakes.
+
+    With ``stated_noise``, the accountant counts this noise multiplier, but the optimizer adds only ``noise``.
+    """
 
     loader: dict = {}  # noqa: RUF012
 
@@ -37,7 +41,7 @@ class Script:
         self,
         *,
         noise=4.0,
-        told=None,
+        stated_noise=None,
         mode="hooks",
         poisson=True,
         clipping=True,
@@ -47,7 +51,7 @@ class Script:
         accountant="rdp",
         parts=None,
     ):
-        self.noise, self.told, self.mode, self.poisson = noise, told, mode, poisson
+        self.noise, self.stated_noise, self.mode, self.poisson = noise, stated_noise, mode, poisson
         self.clipping, self.attach, self.epochs, self.batch, self.accountant = clipping, attach, epochs, batch, accountant
         self.parts = parts
         self.engine = None
@@ -62,7 +66,7 @@ class Script:
             optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
             criterion=criterion,
             data_loader=DataLoader(records, batch_size=self.batch, shuffle=not self.poisson, **self.loader),
-            noise_multiplier=self.told or self.noise,
+            noise_multiplier=self.stated_noise or self.noise,
             max_grad_norm=1.0,
             grad_sample_mode="ghost" if self.mode == "fast" else self.mode,
             poisson_sampling=self.poisson,
@@ -71,35 +75,35 @@ class Script:
         if self.mode in ("ghost", "fast"):
             criterion = rest[0]
         loader = rest[-1]
-        if self.told:  # less noise than the accountant knows of
+        if self.stated_noise:
             add_noise, noise = optimizer.add_noise, self.noise
 
             def with_less_noise():
-                told, optimizer.noise_multiplier = optimizer.noise_multiplier, noise
+                stated, optimizer.noise_multiplier = optimizer.noise_multiplier, noise
                 add_noise()
-                optimizer.noise_multiplier = told
+                optimizer.noise_multiplier = stated
 
             optimizer.add_noise = with_less_noise
         if not self.clipping:
 
-            def sum_as_they_are():
+            def sum_without_clipping():
                 for p in optimizer.params:
                     p.summed_grad = p.grad_sample.sum(dim=0)
 
-            optimizer.clip_and_accumulate = sum_as_they_are
+            optimizer.clip_and_accumulate = sum_without_clipping
         if self.attach:
             planting.attach(engine, optimizer, loader)
-        whole = contextlib.nullcontext(loader)
+        batches = contextlib.nullcontext(loader)
         if self.parts is not None:  # virtual steps
-            whole = BatchMemoryManager(data_loader=loader, max_physical_batch_size=self.parts, optimizer=optimizer)
-        with whole as batches:
+            batches = BatchMemoryManager(data_loader=loader, max_physical_batch_size=self.parts, optimizer=optimizer)
+        with batches as loader:
             for _ in range(self.epochs):
-                for x, y in self.batches(batches):
+                for x, y in self.batches(loader):
                     optimizer.zero_grad()
                     criterion(model(x), y).backward()
                     optimizer.step()
         return model
 
     def batches(self, loader):
-        """What is trained on: as it should be, what the loader gives."""
+        """Return the batches to train on; subclasses may take them from elsewhere."""
         return loader

@@ -116,8 +116,8 @@ def test_what_goes_wrong_on_the_auditors_side_ends_the_audit(tmp_path, monkeypat
     target = command_target(command, RECORDS, POOL, pilots=0)
     failing = command_target(f"{command} --fail 1", RECORDS, POOL, pilots=0, logs=tmp_path / "file")
     for place, name, value, message in (
-        (tempfile, "tempdir", str(tmp_path / "nowhere"), "making a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
-        (commands, "create_private", refuse_log, "writing .*log.txt failed: .*Too many open files; make room"),
+        (tempfile, "tempdir", str(tmp_path / "nowhere"), "creating a temporary folder failed: .*nowhere.*; .*set TMPDIR"),
+        (commands, "create_private", refuse_log, "writing .*log.txt failed: .*Too many open files; free some space"),
         (Path, "read_bytes", refuse, "reading .*out failed: .*Too many open files; see that"),
     ):
         monkeypatch.setattr(place, name, value)
@@ -250,7 +250,7 @@ def test_a_script_for_a_shell_is_run_and_watched_for_changes(tmp_path):
 
 
 def test_a_program_that_ignores_its_seed_is_named():
-    with pytest.raises(AuditFailed, match="does not use its seed"):
+    with pytest.raises(AuditFailed, match="ignores its seed"):
         audit(PROGRAM.replace("--seed {seed}", ""), trials=2, pilots=2)
 
 
@@ -394,7 +394,7 @@ def test_pilot_runs_that_fail_or_hang_are_told(data, hangs_once, workers):
     ]  # fmt: skip
     found = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert found.returncode == 0, found.stderr
-    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 5 s; mend" in found.stderr
+    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 5 s; repair" in found.stderr
 
 
 def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys):

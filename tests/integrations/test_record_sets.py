@@ -1,4 +1,4 @@
-"""What a run or a loss does to its records in place reaches neither another run nor the scoring, whatever the records are."""
+"""Changes of records in place, by a run or a loss, affect neither other runs nor the scoring, for records of any type."""
 
 import random
 
@@ -9,13 +9,13 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, Verdict  # noqa: E402
-from lidp.integrations.record_sets import PooledRecords, copied, joined, pick, record, snapshot  # noqa: E402
+from lidp.integrations.record_sets import PooledRecords, concatenate, copy_records, record, select, snapshot  # noqa: E402
 from lidp.integrations.torch import Loop, PlantedRecords, torch_target  # noqa: E402
 from lidp.integrations.trainers import trainer_target  # noqa: E402
 
 
 class NormalisedInPlace(torch.utils.data.Dataset):
-    """Reading an item changes it: the kind of mistake that nobody notices while training."""
+    """A data set whose items change when they are read, a mistake that training does not reveal."""
 
     def __init__(self, size):
         self.x = torch.full((size, 2), 5.0)
@@ -30,7 +30,7 @@ class NormalisedInPlace(torch.utils.data.Dataset):
 
 
 class Opened(torch.utils.data.Dataset):
-    """Records that cannot be copied."""
+    """Records that hold an open file, which cannot be copied."""
 
     def __init__(self):
         self.file = open(__file__, encoding="utf-8")  # noqa: SIM115, PTH123
@@ -42,8 +42,8 @@ class Opened(torch.utils.data.Dataset):
         return number
 
 
-def noise_alone(records, _):
-    """Read all records, and return nothing but noise: ε = 0."""
+def constant_model(records, _):
+    """Read all records, and return a constant: ε = 0."""
     for number in range(len(records)):
         records[number]
     return torch.zeros(1)
@@ -54,16 +54,16 @@ def first_feature(_model, item):
 
 
 @pytest.mark.parametrize("make", ["torch_target", "trainer_target"])
-def test_items_normalised_in_place_refute_no_true_claim(make):
-    # The mechanism releases nothing. False-failure probability: 1e-6, that of the audit.
+def test_items_changed_by_reading_do_not_refute_a_true_claim(make):
+    # The mechanism releases novalue. False-failure probability: 1e-6, that of the audit.
     records, pool = NormalisedInPlace(4), NormalisedInPlace(2000)
     if make == "torch_target":
-        target = torch_target(noise_alone, records, canaries=pool, loss=first_feature, pilots=0)
+        target = torch_target(constant_model, records, canaries=pool, loss=first_feature, pilots=0)
     else:
-        target = trainer_target(noise_alone, first_feature, records, pool, pilots=0)
-    found = lidp.audit(target, claim=Claim(0.1, 0), trials=60, design=CoinFlip(16), failure_probability=1e-6)
-    assert found.verdict is not Verdict.REFUTED
-    assert found.bound.epsilon == 0
+        target = trainer_target(constant_model, first_feature, records, pool, pilots=0)
+    result = lidp.audit(target, claim=Claim(0.1, 0), trials=60, design=CoinFlip(16), failure_probability=1e-6)
+    assert result.verdict is not Verdict.REFUTED
+    assert result.bound.epsilon == 0
 
 
 ARRAY = np.arange(12.0).reshape(6, 2)
@@ -82,30 +82,30 @@ KINDS = {
 }
 
 
-def spoil(thing):
-    """Overwrite all numbers, in place, and return what they were."""
-    if isinstance(thing, dict):
-        return [number for value in thing.values() for number in spoil(value)]
-    if isinstance(thing, (np.ndarray, torch.Tensor)) and thing.dtype != object:
-        before = thing.reshape(-1).tolist()
-        thing[...] = 77
+def overwrite(value):
+    """Overwrite all numbers in place, and return their previous values."""
+    if isinstance(value, dict):
+        return [number for part in value.values() for number in overwrite(part)]
+    if isinstance(value, (np.ndarray, torch.Tensor)) and value.dtype != object:
+        before = value.reshape(-1).tolist()
+        value[...] = 77
         return before
-    if isinstance(thing, (int, float, np.generic)):
-        return [float(thing)]
-    if isinstance(thing, list) and all(isinstance(part, float) for part in thing):
-        before = list(thing)
-        thing[:] = [77.0] * len(thing)
+    if isinstance(value, (int, float, np.generic)):
+        return [float(value)]
+    if isinstance(value, list) and all(isinstance(part, float) for part in value):
+        before = list(value)
+        value[:] = [77.0] * len(value)
         return before
-    return [number for place in range(len(thing)) for number in spoil(thing[place])]
+    return [number for index in range(len(value)) for number in overwrite(value[index])]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_run_sees_the_records_as_they_were(kind):
+def test_every_run_gets_the_original_records(kind):
     records, pool = KINDS[kind](), KINDS[kind]()
     seen = []
 
     def train(given, _planting):
-        seen.append(spoil(given))
+        seen.append(overwrite(given))
 
     data = PooledRecords(records, pool)
     canaries = np.array([0, 1, 0])
@@ -120,38 +120,38 @@ def test_every_run_sees_the_records_as_they_were(kind):
         loop.run(PlantedRecords(records), planting, np.random.default_rng(0))
     assert seen[0]
     assert seen[0] == seen[1] == seen[2]
-    assert spoil(records) == seen[0]
+    assert overwrite(records) == seen[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_canaries_that_are_the_same_record_share_no_memory(kind):
-    two = pick(snapshot(KINDS[kind]()), np.array([1, 1]))
-    first = spoil(record_of(two, 0))
-    assert spoil(record_of(two, 1)) == first
+def test_two_canaries_of_the_same_record_share_no_memory(kind):
+    two = select(snapshot(KINDS[kind]()), np.array([1, 1]))
+    first = overwrite(record_of(two, 0))
+    assert overwrite(record_of(two, 1)) == first
     assert 77 not in first
 
 
 def record_of(records, number):
-    """A record itself, not a copy of it; a part of an array is a view."""
+    """Return a record itself, not a copy; a part of an array is a view."""
     return tuple(column[number] for column in records) if isinstance(records, tuple) else records[number]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_loss_that_changes_its_record_changes_no_other_score(kind):
+def test_record_returns_a_new_copy_each_time(kind):
     pool = snapshot(KINDS[kind]())
-    assert spoil(record(pool, 1)) == spoil(record(pool, 1))
+    assert overwrite(record(pool, 1)) == overwrite(record(pool, 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_joining_and_copying_leave_the_records_alone(kind):
+def test_concatenate_and_copy_leave_the_records_unchanged(kind):
     records = KINDS[kind]()
     pool = snapshot(records)
-    spoil(joined(records, pick(pool, np.array([0]))))
-    spoil(copied(records))
-    assert spoil(records) == spoil(KINDS[kind]())
+    overwrite(concatenate(records, select(pool, np.array([0]))))
+    overwrite(copy_records(records))
+    assert overwrite(records) == overwrite(KINDS[kind]())
 
 
-def test_a_pool_with_random_augmentation_is_the_same_every_time():
+def test_snapshots_of_a_pool_with_random_augmentation_are_equal():
     class Augmented(NormalisedInPlace):
         def __getitem__(self, number):
             return self.x[number] + torch.randn(2), 0
@@ -160,13 +160,13 @@ def test_a_pool_with_random_augmentation_is_the_same_every_time():
     one = snapshot(Augmented(3))
     after = torch.randn(1)
     torch.manual_seed(1)
-    assert torch.randn(1) == after, "the snapshot must leave the global generators alone"
+    assert torch.randn(1) == after, "the snapshot must preserve the global generators"
     torch.manual_seed(2)
     two = snapshot(Augmented(3))
     assert all(torch.equal(a[0], b[0]) for a, b in zip(one, two, strict=True))
 
 
-def test_records_that_cannot_be_copied_are_refused_with_the_remedy():
+def test_records_that_cannot_be_copied_are_refused_with_a_remedy():
     opened = Opened()
     try:
         with pytest.raises(AuditFailed, match="Opened cannot be copied .*__deepcopy__"):
@@ -177,8 +177,8 @@ def test_records_that_cannot_be_copied_are_refused_with_the_remedy():
         opened.file.close()
 
 
-class Noisy(torch.utils.data.Dataset):
-    """Records that hold a generator, which every copy of them would bring along."""
+class RecordsWithGenerator(torch.utils.data.Dataset):
+    """Records that hold a generator, of which every run would get the same copy."""
 
     def __init__(self, generator):
         self.parts = {"generator": [generator]}
@@ -204,17 +204,17 @@ def test_records_with_a_generator_are_refused_before_the_first_run(kind):
         raise AssertionError("must not run")
 
     generator = GENERATORS[kind]()
-    for records in (Noisy(generator), [1.0, {"own": generator}]):
-        with pytest.raises(AuditFailed, match=rf"{kind}\).*Make the generator in the mechanism or in train"):
+    for records in (RecordsWithGenerator(generator), [1.0, {"own": generator}]):
+        with pytest.raises(AuditFailed, match=rf"{kind}\).*Create the generator in the mechanism or in train"):
             trainer_target(train, first_feature, records, [1.0], pilots=0)
         with pytest.raises(AuditFailed, match="random number generator"):
             torch_target(train, records)
     with pytest.raises(AuditFailed, match="random number generator"):
-        trainer_target(train, first_feature, [1.0], Noisy(generator), pilots=0)
+        trainer_target(train, first_feature, [1.0], RecordsWithGenerator(generator), pilots=0)
 
 
 def test_a_loader_with_a_generator_is_refused():
     data = torch.utils.data.TensorDataset(torch.arange(8))
-    copied(torch.utils.data.DataLoader(data))
+    copy_records(torch.utils.data.DataLoader(data))
     with pytest.raises(AuditFailed, match="generator|cannot be copied"):
-        copied(torch.utils.data.DataLoader(data, shuffle=True, generator=torch.Generator().manual_seed(0)))
+        copy_records(torch.utils.data.DataLoader(data, shuffle=True, generator=torch.Generator().manual_seed(0)))

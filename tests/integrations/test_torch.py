@@ -1,4 +1,4 @@
-"""Loops in PyTorch: canaries planted by hand, false alarms at a tight null, power, and loops that forget something."""
+"""PyTorch loops that call the planting: false alarms at a tight null, power, and loops that omit a call."""
 
 import random
 from functools import partial
@@ -20,8 +20,8 @@ from lidp.testing.simulations import assert_covers  # noqa: E402
 RECORDS = (np.linspace(-1, 1, 20, dtype=np.float32), np.zeros(20, np.int64))
 
 
-def one_step(records, planting, noise=1.0, tell=True):
-    """A "model" of 30 and 2 x 5 parameters that takes one noisy step: the Gaussian mechanism, and nothing else."""
+def one_step(records, planting, noise=1.0, report=True):
+    """Train a "model" of 30 and 2 x 5 parameters with one noisy step, which is exactly the Gaussian mechanism."""
     model = torch.nn.ParameterList([torch.zeros(30), torch.zeros(2, 5)])
     parameters = list(model)
     planting.watch(parameters)
@@ -29,7 +29,7 @@ def one_step(records, planting, noise=1.0, tell=True):
     planting.add(sums, clip_norm=1.0, rate=1.0)
     with torch.no_grad():
         noisy = [total + noise * torch.randn_like(total) for total in sums]
-        if tell:
+        if report:
             planting.released(noisy, clip_norm=1.0, noise_multiplier=noise, rate=1.0)
         for p, total in zip(parameters, noisy, strict=True):
             p -= total
@@ -48,12 +48,12 @@ def test_false_alarms_at_an_exactly_tight_null(white_box, design):
 @pytest.mark.parametrize("white_box", [False, True], ids=["moved", "steps"])
 def test_little_noise_is_refuted(white_box):
     target = torch_target(partial(one_step, noise=0.2), RECORDS, white_box=white_box)
-    found = lidp.audit(target, claim=Claim(2.0, 1e-5), trials=100, design=CoinFlip(8))
-    assert found.verdict is Verdict.REFUTED
-    assert ("white-box" in found.target) is white_box
+    result = lidp.audit(target, claim=Claim(2.0, 1e-5), trials=100, design=CoinFlip(8))
+    assert result.verdict is Verdict.REFUTED
+    assert ("white-box" in result.target) is white_box
 
 
-def test_canaries_are_planted_where_they_should_be():
+def test_canaries_change_the_parameters_by_their_directions():
     for seeds in ([], [1, 2]):
         planting = Planting(np.array(seeds, np.int64), np.random.default_rng(0))
         one_step(RECORDS, planting, noise=0.0)
@@ -63,14 +63,14 @@ def test_canaries_are_planted_where_they_should_be():
 
 def test_directions_are_unit_vectors_and_depend_on_the_seed_only():
     seeds = GradientSeeds().draw(np.random.default_rng(0), 200)
-    found = directions(seeds, 50)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-    np.testing.assert_array_equal(directions(seeds[7:8], 50)[0], found[7])
-    assert np.abs(found @ found.T - np.eye(200)).max() < 0.8
-    assert np.abs(found.mean(axis=0)).max() < 0.05
+    rows = directions(seeds, 50)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(directions(seeds[7:8], 50)[0], rows[7])
+    assert np.abs(rows @ rows.T - np.eye(200)).max() < 0.8
+    assert np.abs(rows.mean(axis=0)).max() < 0.05
 
 
-def test_workers_and_generators_of_the_process_change_nothing():
+def test_results_do_not_depend_on_workers_or_global_generators():
     target = torch_target(one_step, RECORDS, pilots=2)
     options = {"claim": Claim(1.0, 1e-5), "trials": 6, "design": CoinFlip(4), "stop_when": "never"}
     one = lidp.audit(target, **options)
@@ -79,7 +79,7 @@ def test_workers_and_generators_of_the_process_change_nothing():
     np.testing.assert_array_equal(one.scores.flips()[0], two.scores.flips()[0])
 
 
-def test_loops_that_forget_something():
+def test_loops_that_omit_a_call_end_the_audit():
     def nothing(records, planting):
         return None
 
@@ -97,30 +97,30 @@ def test_loops_that_forget_something():
     def empty(records, planting):
         planting.watch([])
 
-    told = {
-        nothing: "planted nothing",
+    messages = {
+        nothing: "planted no canaries",
         no_watch: "call planting.watch\\(parameters\\) before",
-        twice: "watches its parameters already",
+        twice: "planting.watch was called twice",
         empty: "no parameters to watch",
     }
-    for loop, message in told.items():
+    for loop, message in messages.items():
         with pytest.raises(AuditFailed, match=message):
             lidp.audit(torch_target(loop, RECORDS), claim=Claim(1.0), trials=2)
-    with pytest.raises(AuditFailed, match="the sums have 4 numbers, the watched parameters 3"):
+    with pytest.raises(AuditFailed, match="the sums have 4 numbers, but the watched parameters have 3"):
         lidp.audit(torch_target(other_sums, RECORDS), claim=Claim(1.0), trials=2)
-    for loop in (nothing, other_sums):  # whoever is in: failing must not tell the coins
+    for loop in (nothing, other_sums):  # in every run, so that failing does not reveal the coins
         bare = Target(Loop(loop), GradientSeeds(), MovedScore(), PlantedRecords(RECORDS))
         for design in (CoinFlip(1), LeaveOneOut(1, 1)):
             with pytest.raises(AuditFailed):
                 lidp.audit(bare, claim=Claim(0.5), trials=30, design=design)
-    silent = torch_target(partial(one_step, tell=False), RECORDS, white_box=True)
-    with pytest.raises(AuditFailed, match="did not tell what their steps released"):
+    silent = torch_target(partial(one_step, report=False), RECORDS, white_box=True)
+    with pytest.raises(AuditFailed, match="did not record what their steps release"):
         lidp.audit(silent, claim=Claim(1.0), trials=2)
     with pytest.raises(InvalidArgument, match="train must be callable"):
         torch_target(3, RECORDS)
 
 
-def test_records_as_canaries_of_a_loop():
+def test_record_canaries_refute_a_loop_without_privacy():
     def train(records, planting):
         features, labels = map(torch.as_tensor, records)
         model = torch.nn.Linear(4, 2)
@@ -135,11 +135,11 @@ def test_records_as_canaries_of_a_loop():
     records = rng.standard_normal((10, 4)).astype(np.float32), rng.integers(0, 2, 10)
     pool = 3 * rng.standard_normal((60, 4)).astype(np.float32), rng.integers(0, 2, 60)
     target = torch_target(train, records, canaries=pool, pilots=3)
-    found = lidp.audit(target, claim=Claim(0.5, 1e-5), trials=100, design=CoinFlip(4))
-    assert found.verdict is Verdict.REFUTED
+    result = lidp.audit(target, claim=Claim(0.5, 1e-5), trials=100, design=CoinFlip(4))
+    assert result.verdict is Verdict.REFUTED
 
 
-def test_losses_are_computed_without_the_randomness_of_training():
+def test_cross_entropy_is_computed_in_evaluation_mode():
     model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 2))
     record = (np.ones(3, np.float32), 1)
     assert model.training
@@ -147,15 +147,15 @@ def test_losses_are_computed_without_the_randomness_of_training():
     assert model.training
 
 
-def test_sums_may_come_one_by_one():
+def test_add_accepts_an_iterator_of_sums():
     planting = Planting(np.array([3]), np.random.default_rng(0))
     total = torch.zeros(6)
     planting.watch([torch.zeros(6)])
-    planting.add((one for one in [total]), clip_norm=2.0, rate=1.0)
+    planting.add((tensor for tensor in [total]), clip_norm=2.0, rate=1.0)
     np.testing.assert_allclose(total.numpy(), 2 * directions([3], 6)[0], atol=1e-6)
 
 
-def test_tensors_are_columns_too():
+def test_tensors_can_be_columns():
     x, y = torch.arange(12.0).reshape(6, 2), torch.arange(6)
     data = PooledRecords((x, y), (x[:3] + 100, y[:3]))
     features, labels = data.with_canaries([2, 0])
@@ -164,17 +164,17 @@ def test_tensors_are_columns_too():
     assert record(data.pool, 1)[1] == 1
 
 
-def test_a_loop_with_noise_from_a_fixed_seed_is_named():
+def test_a_loop_with_noise_from_a_fixed_seed_ends_the_audit():
     def fixed(records, planting):
         torch.manual_seed(0)
         return one_step(records, planting)
 
-    with pytest.raises(AuditFailed, match="does not use its seed"):
+    with pytest.raises(AuditFailed, match="ignores its seed"):
         lidp.audit(torch_target(fixed, RECORDS), claim=Claim(1.0), trials=2)
 
 
-def test_an_audit_leaves_generators_and_threads_as_they_were():
-    """A model that is trained after an audit must not have noise that follows from the audit's seed."""
+def test_an_audit_preserves_global_generators_and_threads():
+    """The noise of a model trained after an audit must not follow from the audit's seed."""
     threads = torch.get_num_threads()
 
     def seeded(start):
@@ -185,26 +185,26 @@ def test_an_audit_leaves_generators_and_threads_as_they_were():
     def drawn():
         return torch.rand(1).item(), random.random(), np.random.random()  # noqa: NPY002, S311
 
-    found = []
+    numbers = []
     for start in (1, 2):
         seeded(start)
         lidp.audit(torch_target(one_step, RECORDS, pilots=2), claim=Claim(5.0, 1e-5), trials=2, design=CoinFlip(2))
-        found.append(drawn())
+        numbers.append(drawn())
         seeded(start)
-        assert found[-1] == drawn()
-    assert found[0] != found[1]
+        assert numbers[-1] == drawn()
+    assert numbers[0] != numbers[1]
     assert torch.get_num_threads() == threads
 
 
-def test_seeding_leaves_nothing_behind():
-    """Every trial seeds PyTorch's generator, and there may be a hundred thousand of them."""
+def test_seed_torch_leaks_no_memory():
+    """Every trial seeds PyTorch's generator, and an audit may have 100,000 trials."""
     if torch.version.cuda or torch.backends.mps.is_built():
-        pytest.skip("this PyTorch is built for devices, and notes seeds for them")
-    noted = len(torch.cuda._queued_calls)
+        pytest.skip("this PyTorch is built for other devices, and queues seeds for them")
+    queued = len(torch.cuda._queued_calls)
     for seed in (3, 2**63 - 1):
         seed_torch(torch, seed)
-        ours = torch.rand(3)
-        assert len(torch.cuda._queued_calls) == noted
+        expected = torch.rand(3)
+        assert len(torch.cuda._queued_calls) == queued
         torch.manual_seed(seed)
-        assert torch.equal(torch.rand(3), ours)
-        noted = len(torch.cuda._queued_calls)
+        assert torch.equal(torch.rand(3), expected)
+        queued = len(torch.cuda._queued_calls)

@@ -1,4 +1,4 @@
-"""Any trainer: records of every make, pilots, false alarms and power."""
+"""Trainers: records of every type, pilot runs, false alarms and power."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from lidp.testing.simulations import assert_covers
 
 
 def noisy_mean(noise):
-    """A "model" that is the sum of clipped records with Gaussian noise: exactly as private as that."""
+    """Return a trainer whose "model" is the sum of clipped records with Gaussian noise, exactly the Gaussian mechanism."""
 
     def train(records, seed):
         rows = np.array([np.asarray(record, float) for record in records])
@@ -34,14 +34,14 @@ POOL = np.eye(12)
     "make", [np.asarray, list, lambda rows: [tuple(row) for row in rows]], ids=["array", "list", "tuples"]
 )
 @pytest.mark.parametrize("design", [CoinFlip(6), LeaveOneOut(6, 6)], ids=["coin flips", "leave one out"])
-def test_a_leak_is_found_whatever_records_are(make, design):
+def test_too_little_noise_is_refuted_for_every_type_of_records(make, design):
     target = trainer_target(noisy_mean(0.1), loss, make(RECORDS), make(POOL), pilots=4)
-    found = lidp.audit(target, claim=Claim(1.0, 1e-5), trials=60, design=design)
-    assert found.verdict is Verdict.REFUTED
-    assert found.preparation_models == 4
+    result = lidp.audit(target, claim=Claim(1.0, 1e-5), trials=60, design=design)
+    assert result.verdict is Verdict.REFUTED
+    assert result.preparation_models == 4
 
 
-def test_replace_one():
+def test_too_little_noise_is_refuted_under_replace_one():
     target = trainer_target(noisy_mean(0.1), loss, RECORDS, POOL, pilots=0)
     claim = Claim(1.0, 1e-5, "replace-one")
     assert lidp.audit(target, claim=claim, trials=60, design=ReplaceOne(6, 6)).verdict is Verdict.REFUTED
@@ -58,7 +58,7 @@ def test_false_alarms_at_an_exactly_tight_null(pilots):
     assert_covers(alarms, 100, 0.05)
 
 
-def test_columns_go_to_the_trainer_as_columns():
+def test_trainers_of_columns_get_columns():
     x, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 2, 0, 1, 2])
     seen = []
 
@@ -76,7 +76,7 @@ def test_columns_go_to_the_trainer_as_columns():
     assert {len(labels) for _, labels in seen} - {6}
 
 
-def test_mislabelled_records_have_labels_of_others():
+def test_mislabelled_records_have_wrong_labels():
     x, y = np.arange(20.0).reshape(10, 2), np.array(list("abcabcabca"))
     features, labels = mislabelled_records((x, y), 200, seed=3)
     right = {tuple(row): label for row, label in zip(x, y, strict=True)}
@@ -88,29 +88,36 @@ def test_mislabelled_records_have_labels_of_others():
         mislabelled_records(x)
 
 
-def test_a_trainer_that_writes_into_its_records_changes_nobody_elses():
-    def vandal(records, seed):
+def test_a_trainer_that_changes_its_records_changes_only_its_copy():
+    def overwrites_records(records, seed):
         for record in records:
             record[:] = 0
         return np.zeros(12)
 
     for make in (np.asarray, lambda rows: [row.copy() for row in rows]):
         records, pool = make(RECORDS.copy()), make(POOL.copy())
-        lidp.audit(trainer_target(vandal, loss, records, pool, pilots=0), claim=Claim(1.0), trials=2, design=CoinFlip(4))
+        lidp.audit(
+            trainer_target(overwrites_records, loss, records, pool, pilots=0),
+            claim=Claim(1.0),
+            trials=2,
+            design=CoinFlip(4),
+        )
         np.testing.assert_array_equal(np.array(records), RECORDS)
         np.testing.assert_array_equal(np.array(pool), POOL)
 
 
-def test_pilots_that_fail_now_and_then():
+def test_failed_pilot_runs_are_left_out_unless_all_fail():
     def train(records, seed):
         if seed % 2:
             raise RuntimeError("no luck")
         return noisy_mean(1.0)(records, seed)
 
     target = trainer_target(train, loss, RECORDS, POOL, pilots=6)
-    with pytest.warns(PilotWarning, match="^[1-5] of 6 pilot runs failed and are left out, the first with: no luck; mend"):
-        found = lidp.audit(target, claim=Claim(5.0, 1e-5), trials=20, design=CoinFlip(4))
-    assert 0 < found.failed_runs < 20
+    with pytest.warns(
+        PilotWarning, match="^[1-5] of 6 pilot runs failed and are left out, the first with: no luck; repair"
+    ):
+        result = lidp.audit(target, claim=Claim(5.0, 1e-5), trials=20, design=CoinFlip(4))
+    assert 0 < result.failed_runs < 20
 
     def never(records, seed):
         raise RuntimeError("no luck at all")
@@ -122,12 +129,12 @@ def test_pilots_that_fail_now_and_then():
         lidp.audit(worthless, claim=Claim(1.0), trials=2)
 
 
-def test_what_does_not_go_together():
+def test_invalid_arguments_are_refused():
     with pytest.raises(InvalidArgument, match="loss must be callable, got 3"):
         trainer_target(noisy_mean(1), 3, RECORDS, POOL)
-    with pytest.raises(InvalidArgument, match="of one make"):
+    with pytest.raises(InvalidArgument, match="must have the same type"):
         PooledRecords((RECORDS, RECORDS), POOL)
-    with pytest.raises(InvalidArgument, match="of one length, got \\[29, 30\\]"):
+    with pytest.raises(InvalidArgument, match="the same length, got \\[29, 30\\]"):
         len(PooledRecords((RECORDS, RECORDS[1:]), (POOL, POOL)))
     with pytest.raises(InvalidArgument, match="the pool of canaries is empty"):
         PooledRecords([1, 2], [])

@@ -1,4 +1,4 @@
-"""DP-SGD the slow way, in double precision: one example at a time, every gradient written out."""
+"""Reference implementation of DP-SGD in double precision, one example at a time with explicit gradients."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 
 
 def layers(theta, widths):
-    """Weights and biases of each layer."""
-    found, place = [], 0
+    """Return the weights and biases of each layer."""
+    parts, start = [], 0
     for inputs, outputs in zip(widths, widths[1:], strict=False):
-        weights = theta[place : place + inputs * outputs].reshape(outputs, inputs)
-        place += inputs * outputs
-        found.append((weights, theta[place : place + outputs]))
-        place += outputs
-    assert place == len(theta)
-    return found
+        weights = theta[start : start + inputs * outputs].reshape(outputs, inputs)
+        start += inputs * outputs
+        parts.append((weights, theta[start : start + outputs]))
+        start += outputs
+    assert start == len(theta)
+    return parts
 
 
 def loss(theta, widths, x, label):
-    """Cross-entropy of one example."""
+    """Return the cross-entropy of one example."""
     signal = np.asarray(x, float)
     parts = layers(np.asarray(theta, float), widths)
     for k, (weights, bias) in enumerate(parts):
@@ -29,7 +29,7 @@ def loss(theta, widths, x, label):
 
 
 def gradient(theta, widths, x, label):
-    """Its gradient, by the chain rule."""
+    """Return the gradient of the loss of one example, by the chain rule."""
     parts = layers(np.asarray(theta, float), widths)
     inputs = [np.asarray(x, float)]
     for k, (weights, bias) in enumerate(parts):
@@ -47,10 +47,10 @@ def gradient(theta, widths, x, label):
 
 
 def clipped(vector, clip):
-    """A vector scaled to length at most ``clip``; as it is if that is 0."""
+    """Return a vector scaled to length at most ``clip``; unchanged if ``clip`` is 0."""
     return vector * min(1.0, clip / max(np.linalg.norm(vector), 1e-300)) if clip else vector
 
 
 def clipped_sum(theta, widths, x, y, clip):
-    """The sum of clipped gradients of a batch."""
+    """Return the sum of the clipped gradients of a batch."""
     return sum((clipped(gradient(theta, widths, a, b), clip) for a, b in zip(x, y, strict=True)), np.zeros(len(theta)))

@@ -156,7 +156,7 @@ def test_an_npz_is_purchase_100_for_its_preset(capsys, tmp_path, mine, monkeypat
     code, _, err = lidp(capsys, *options, "--data", mine)
     assert code == 2
     assert "5 features, expected 600; Purchase-100 is" in err
-    assert "data of your own are for load_npz, or another --preset" in err
+    assert "for other data use load_npz, or another --preset" in err
 
 
 def test_what_the_help_says(capsys, monkeypatch):
@@ -171,13 +171,13 @@ def test_what_the_help_says(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["dpsgd", "--preset", "cifar"], "there is no preset 'cifar'; there are fmnist-linear"),
+        (["dpsgd", "--preset", "cifar"], "there is no preset 'cifar'; choose one of fmnist-linear"),
         (["dpsgd", "--canary", "cat"], "canary must be one of random-gradient"),
         (["dpsgd", "--fault", "fire"], "fault must be one of none"),
         (["dpsgd", "--sampling", "best"], "sampling must be one of poisson, shuffle"),
         (["dpsgd", "--accountant", "mine"], "accountant must be one of pld, rdp"),
         (["dpsgd", "--data", "nowhere.npz"], "nowhere.npz: there is no such file"),
-        (["dpsgd", "--data", "nowhere"], "makes its data up"),
+        (["dpsgd", "--data", "nowhere"], "generates its data"),
         (["dpsgd", "--preset", "fmnist-linear", "--data", "nowhere"], "train-images-idx3-ubyte[.gz] is missing"),
         (["dpsgd", "--records", "0"], "records must be"),
         (["dpsgd", "--records", "5000"], "has 2,000 training examples"),

@@ -1,4 +1,4 @@
-"""Features, labels and settings that are not finite, or not in 32 bits, are refused where they enter."""
+"""Features, labels and settings that are not finite in float32 are refused where they enter."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def data(x=X, y=Y, **options):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39, -1e300])
-def test_features_that_are_not_finite_in_32_bits(bad, tmp_path):
+def test_features_that_are_not_finite_in_float32_are_refused(bad, tmp_path):
     x = X.astype(np.float64)
     x[4, 2] = bad
     with pytest.raises(InvalidData, match="training example 4, feature 2 is not a finite number"):
@@ -40,8 +40,8 @@ def test_features_that_are_not_finite_in_32_bits(bad, tmp_path):
 @pytest.mark.parametrize(
     ("large", "unit"), [(np.float32(1e36), 1000.0), (np.float32(-1e36), 1000.0), (np.uint8(255), 2e36), (np.uint8(1), 1e39)]
 )
-def test_features_that_are_not_finite_once_they_are_scaled(large, unit):
-    """Models are trained on features times the unit; one that is infinite would spoil all of the model."""
+def test_features_that_are_not_finite_after_scaling_are_refused(large, unit):
+    """Models are trained on features times the unit; one infinite feature would ruin the model."""
     x = np.zeros((6, 3), large.dtype)
     x[4, 2] = large
     first = "example 0: feature 0" if unit > 1e38 else "example 4: feature 2"  # an infinite unit spoils zeros, too
@@ -55,7 +55,7 @@ def test_features_that_are_not_finite_once_they_are_scaled(large, unit):
 
 
 @pytest.mark.parametrize(("large", "unit"), [(np.float32(3e38), 1.0), (np.float32(3e35), 1000.0), (np.uint8(255), 1e36)])
-def test_the_largest_features_that_are_finite_once_they_are_scaled(large, unit):
+def test_the_largest_features_that_are_finite_after_scaling_are_accepted(large, unit):
     x = np.zeros((6, 3), large.dtype)
     x[4] = large
     planted = np.array([[3e38, -3e38, 3e38, 1.0, 0.0]])  # canaries are not scaled
@@ -64,16 +64,16 @@ def test_the_largest_features_that_are_finite_once_they_are_scaled(large, unit):
     assert np.isfinite(trainer.train(records, np.random.default_rng(0))).all()
 
 
-@pytest.mark.parametrize("place", [-1.0, 8.0, 1e12])
-def test_coordinates_that_the_model_does_not_have(place):
+@pytest.mark.parametrize("coordinate", [-1.0, 8.0, 1e12])
+def test_coordinates_beyond_the_model_are_refused(coordinate):
     trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=1, learning_rate=0.1, sigma=1.0)
-    records = TrainingSet(X, Y, Kind.COORDINATE).with_canaries(np.array([[place, 1.0]]))
+    records = TrainingSet(X, Y, Kind.COORDINATE).with_canaries(np.array([[coordinate, 1.0]]))
     with pytest.raises(InvalidArgument, match="coordinates of canaries must be 0 to 7 for this model"):
         trainer.train(records, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("labels", [Y + 0.5, np.where(Y, np.nan, 0.0)])
-def test_labels_that_are_not_whole_numbers(labels, tmp_path):
+def test_labels_that_are_not_whole_numbers_are_refused(labels, tmp_path):
     with pytest.raises(InvalidData, match="labels must be whole numbers, got float64"):
         data(y=labels)
     with pytest.raises(InvalidArgument, match="labels of a pool must be whole numbers"):
@@ -83,7 +83,7 @@ def test_labels_that_are_not_whole_numbers(labels, tmp_path):
         load_npz(tmp_path / "d.npz")
 
 
-def test_labels_that_the_model_does_not_have():
+def test_labels_beyond_the_classes_of_the_model_are_refused():
     trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=1, learning_rate=0.1, sigma=1.0)
     for y in (Y + 1, Y - 1):
         with pytest.raises(InvalidArgument, match="labels must be"):
@@ -94,7 +94,7 @@ def test_labels_that_the_model_does_not_have():
 
 
 @pytest.mark.parametrize(("name", "value"), [("clip_norm", 1e-50), ("clip_norm", 1e39), ("sigma", 1e-50), ("sigma", 1e39)])
-def test_a_clip_norm_or_noise_that_32_bits_would_round_to_nothing_or_infinity(name, value):
+def test_a_clip_norm_or_noise_outside_the_range_of_float32_is_refused(name, value):
     with pytest.raises(InvalidArgument, match="must be 0 or between 1e-30 and 1e\\+30"):
         DPSGD(Network(3, 2), **{"rate": 1.0, "batch_size": 6, "steps": 1, "learning_rate": 0.1, "sigma": 1.0, name: value})
 

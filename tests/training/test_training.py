@@ -1,4 +1,4 @@
-"""DP-SGD as a target of audits: what it trains, what is planted, and that faults are found."""
+"""DP-SGD as a target of audits: training, canaries, false alarms, and detection of faults."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ def records(kind=Kind.EXAMPLE, **options):
 
 @pytest.mark.parametrize("hidden", [(), (16,), (16, 8)])
 @pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
-def test_it_learns(hidden, sampling):
+def test_training_reaches_a_high_accuracy(hidden, sampling):
     network = Network(120, 4, hidden)
     output = trainer(network=network, sampling=sampling, test=(DATA.test_x, DATA.test_y))(
         records(), np.random.default_rng(0)
@@ -39,13 +39,13 @@ def test_it_learns(hidden, sampling):
     assert network.accuracy(output.value, DATA.test_x, DATA.test_y) == output.metadata["accuracy"]
 
 
-def test_the_same_stream_the_same_model():
+def test_the_same_stream_gives_the_same_model():
     first, second = (trainer().train(records(), np.random.default_rng(5)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert (first != trainer().train(records(), np.random.default_rng(6))).any()
 
 
-def test_fixed_and_random_starts():
+def test_initial_parameters_are_fixed_unless_random_start():
     network = Network(120, 4, (8,))
     still = {"network": network, "sigma": 0.0, "learning_rate": 1e-12, "steps": 1}
     fixed = [trainer(**still).train(records(), np.random.default_rng(seed)) for seed in (0, 1)]
@@ -54,7 +54,7 @@ def test_fixed_and_random_starts():
     assert np.abs(random[0] - random[1]).max() > 0.1
 
 
-def test_records_are_shared_and_canaries_are_not():
+def test_with_canaries_shares_the_records_and_copies_the_canaries():
     canaries = np.ones((3, 122))
     planted = records().with_canaries(canaries)
     assert planted.x is DATA.x
@@ -72,7 +72,7 @@ def test_records_are_shared_and_canaries_are_not():
 @pytest.mark.parametrize(
     "design", [CoinFlip(8), CoinFlip(8, Neighbours.REPLACE_ONE), LeaveOneOut(4, 4), ReplaceOne(4, 4)], ids=str
 )
-def test_every_canary_in_every_design(canary, design):
+def test_every_canary_works_in_every_design(canary, design):
     claim = Claim(2.0, 1e-5, design.neighbours)
     made = training_target(DATA, claim, training=QUICK, canary=canary, canaries=design.canaries, pilots=4, tail=10)
     result = lidp.audit(made.target, claim=claim, design=design, trials=6, seed=1, stop_when="never")
@@ -85,27 +85,27 @@ def test_every_canary_in_every_design(canary, design):
 
 
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
-def test_decorrelated_scores_tell_crowded_canaries_apart(canary):
-    def apart(scores):
-        """Inserted from held-out canaries, in standard deviations, where other canaries are most of the noise."""
+def test_decorrelated_scores_separate_many_canaries_better_than_centred_ones(canary):
+    def separation(scoring):
+        """Return how far inserted scores are from held-out ones, in standard deviations; other canaries are most of the noise."""
         data = synthetic_purchases(100, 10, features=20, classes=2)
         once = Training(epochs=1, batch_size=1000)
-        made = training_target(data, CLAIM, training=once, canary=canary, canaries=200, scores=scores)
+        made = training_target(data, CLAIM, training=once, canary=canary, canaries=200, scores=scoring)
         quiet = replace(made.target, mechanism=replace(made.trainer, sigma=0.5))
-        found, coins = lidp.audit(quiet, claim=CLAIM, design=CoinFlip(200), trials=20).scores.flips()
-        inserted, held_out = found[coins == 1], found[coins == 0]
+        scores, coins = lidp.audit(quiet, claim=CLAIM, design=CoinFlip(200), trials=20).scores.flips()
+        inserted, held_out = scores[coins == 1], scores[coins == 0]
         return (inserted.mean() - held_out.mean()) / np.sqrt((inserted.var() + held_out.var()) / 2)
 
-    # Half of the others, those that come later, are never subtracted.
-    assert apart("decorrelated") > 1.25 * apart("centred")
+    # The contributions of half of the other canaries, those that come later, are never subtracted.
+    assert separation("decorrelated") > 1.25 * separation("centred")
 
 
 @pytest.mark.parametrize("canary", list(Canary))
-def test_self_normalised_scores_are_what_fresh_canaries_would_have(canary):
+def test_self_normalised_scores_of_held_out_canaries_are_standardised(canary):
     made = training_target(DATA, CLAIM, training=QUICK, canary=canary, canaries=16, pilots=4, scores="self-normalised")
-    found, coins = lidp.audit(made.target, claim=CLAIM, design=CoinFlip(16), trials=60).scores.flips()
-    assert abs(found[coins == 0].mean()) < 0.15
-    assert found[coins == 0].std() == pytest.approx(1, abs=0.15)
+    scores, coins = lidp.audit(made.target, claim=CLAIM, design=CoinFlip(16), trials=60).scores.flips()
+    assert abs(scores[coins == 0].mean()) < 0.15
+    assert scores[coins == 0].std() == pytest.approx(1, abs=0.15)
 
 
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
@@ -114,7 +114,7 @@ def test_raw_scores_of_gradients_train_no_pilots(canary):
     assert lidp.audit(made.target, claim=CLAIM, design=CoinFlip(8), trials=3).models == 3
 
 
-def test_what_the_accountant_is_told():
+def test_the_accountant_gets_rate_and_steps_of_the_training():
     added = training_target(DATA, CLAIM, training=QUICK, canaries=100, pilots=1)
     assert added.calibration.rate == 40 / 500
     assert added.calibration.steps == 25
@@ -125,8 +125,8 @@ def test_what_the_accountant_is_told():
     assert replaced.calibration.rate == 40 / 400
 
 
-def test_a_target_is_audited_under_the_neighbours_that_it_was_made_for():
-    """One that replaces records tells more under add/remove neighbours than its noise allows: a true claim would fall."""
+def test_auditing_under_other_neighbours_than_those_of_the_target_is_refused():
+    """A target that replaces records leaks more under add/remove neighbours than its noise allows: a true claim would fall."""
     replaced = training_target(DATA, Claim(2.0, 1e-5, "replace-one"), training=QUICK, pilots=1)
     with pytest.raises(InvalidArgument, match="made for replace-one neighbours, the claim is about add-remove ones"):
         lidp.audit(replaced.target, claim=CLAIM, trials=4)
@@ -140,7 +140,7 @@ def test_a_target_is_audited_under_the_neighbours_that_it_was_made_for():
 
 
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
-def test_gradient_canaries_are_as_long_as_the_clip_norm_even_if_nothing_is_clipped(canary):
+def test_gradient_canaries_have_the_clipping_norm_even_without_clipping(canary):
     training = replace(QUICK, clip_norm=0.5)
     made = training_target(DATA, CLAIM, training=training, canary=canary, pilots=1, fault="no-clipping")
     canaries = made.target.canaries.draw(np.random.default_rng(0), 1)
@@ -151,7 +151,7 @@ def test_gradient_canaries_are_as_long_as_the_clip_norm_even_if_nothing_is_clipp
     assert moved == pytest.approx(0.5 * training.learning_rate / training.batch_size, rel=1e-3)
 
 
-def test_faults_are_what_they_say():
+def test_each_fault_changes_the_training_as_named():
     right = training_target(DATA, CLAIM, training=QUICK, pilots=1)
     little = training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="little-noise")
     assert little.trainer.sigma < right.trainer.sigma
@@ -168,8 +168,8 @@ def test_faults_are_what_they_say():
 
 
 @pytest.mark.parametrize("hidden", [(), (256, 256)], ids=["linear", "perceptron"])
-def test_one_worker_or_two_is_the_same(hidden):
-    """Pilot models too: large matrix products are rounded by the number of threads."""
+def test_results_do_not_depend_on_the_number_of_workers(hidden):
+    """Pilot models neither: the rounding of large matrix products depends on the number of threads."""
     made = training_target(DATA, CLAIM, training=replace(QUICK, hidden=hidden), pilots=3)
     one, two = (lidp.audit(made.target, claim=CLAIM, trials=8, workers=workers, stop_when="never") for workers in (1, 2))
     same(one, two)
@@ -191,12 +191,12 @@ def test_one_worker_or_two_is_the_same(hidden):
         ({"canary": "tail-example", "tail": 121}, "must be 1 to 120"),
     ],
 )
-def test_bad_arguments(options, message):
+def test_invalid_arguments_are_refused(options, message):
     with pytest.raises(InvalidArgument, match=message):
         training_target(DATA, CLAIM, **{"training": QUICK, "pilots": 1, **options})
 
 
-def test_bad_training():
+def test_invalid_training_settings_are_refused():
     with pytest.raises(InvalidArgument, match="sampling must be one of poisson, shuffle, got 'sorted'"):
         Training(sampling="sorted")
     with pytest.raises(InvalidArgument, match="sampling must be one of poisson, shuffle, got 'sorted'"):
@@ -209,7 +209,7 @@ def test_bad_training():
         trainer(sampling="shuffle", batch_size=0.5)
 
 
-def test_claims_that_cannot_be_calibrated():
+def test_claims_that_cannot_be_calibrated_are_refused():
     with pytest.raises(InvalidArgument, match="epsilon and delta above 0"):
         training_target(DATA, Claim(1.0))
 
@@ -224,13 +224,13 @@ def test_claims_that_cannot_be_calibrated():
         ({"learning_rate": 0.0}, "learning_rate must be"),
     ],
 )
-def test_bad_trainers(options, message):
+def test_invalid_trainers_are_refused(options, message):
     with pytest.raises(InvalidArgument, match=message):
         trainer(**options)
 
 
-def test_records_that_do_not_fit():
-    with pytest.raises(InvalidArgument, match="the model takes 121"):
+def test_records_of_another_shape_are_refused():
+    with pytest.raises(InvalidArgument, match="but the model takes 121"):
         trainer(network=Network(121, 4)).train(records(), np.random.default_rng(0))
     with pytest.raises(InvalidArgument, match="trains on a TrainingSet, got list"):
         trainer().train([], np.random.default_rng(0))
@@ -244,7 +244,7 @@ ONE_STEP = Training(epochs=1, batch_size=1000)  # more than there are: everyone 
 
 
 def assert_false_alarms_are_rare(training, *, claim=TIGHT, design=None, **options):
-    """Audits of 20 records with 4 canaries; with a tenth of the noise the claim does fall."""
+    """Check the rate of false alarms of audits with 20 records and 4 canaries; with a tenth of the noise, the claim is refuted."""
     data = synthetic_purchases(20, 20, features=30, classes=2)
     made = training_target(data, claim, training=training, canaries=4, tail=20, measure_accuracy=False, **options)
     assert (made.trainer.rate, made.trainer.steps) == (1.0, 1)
@@ -265,7 +265,7 @@ def assert_false_alarms_are_rare(training, *, claim=TIGHT, design=None, **option
     ],
 )
 def test_false_alarms_at_a_tight_null(canary):
-    """One step on all records is a Gaussian mechanism, and a gradient of clip norm its worst case: the claim is exactly tight.
+    """One step on all records is a Gaussian mechanism, and a gradient of clipping norm its worst case: the claim is tight.
 
     The whole way is tested: canaries, planting, training, pilots, scores, wager.
     """
@@ -295,8 +295,8 @@ SCORINGS = [
 @pytest.mark.parametrize(("canary", "scores"), SCORINGS)
 @pytest.mark.parametrize("held_out", [1, 16])
 @pytest.mark.parametrize("make", [LeaveOneOut, ReplaceOne])
-def test_who_learns_nothing_leaks_nothing(make, held_out, canary, scores):
-    """Whatever is subtracted, and however sums are rounded: the arms must look alike if no output depends on who is in.
+def test_a_mechanism_independent_of_its_data_is_not_refuted(make, held_out, canary, scores):
+    """The arms must have the same distribution if no output depends on the inserted canaries, whatever the scores subtract.
 
     A pool of one example has scores that are all alike, so that a last digit would tell.
     """
@@ -304,15 +304,15 @@ def test_who_learns_nothing_leaks_nothing(make, held_out, canary, scores):
     claim = Claim(0.1, 1e-5, design.neighbours)
     data = synthetic_purchases(40, 10, features=30, classes=10)
     made = training_target(data, claim, training=QUICK, canary=canary, canaries=16, tail=1, scores=scores)
-    for mechanism in (Same(made.trainer), Blind(made.trainer)):
+    for mechanism in (ConstantModel(made.trainer), PureNoise(made.trainer)):
         result = lidp.audit(replace(made.target, mechanism=mechanism), claim=claim, design=design, trials=300)
         assert result.verdict is Verdict.NOT_REFUTED
         assert result.bound.epsilon < 0.1
 
 
 @dataclass(frozen=True)
-class Same:
-    """The same model whoever is in the data."""
+class ConstantModel:
+    """Returns the same model for all data."""
 
     trainer: DPSGD
 
@@ -321,8 +321,8 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Blind:
-    """Noise."""
+class PureNoise:
+    """Returns noise that does not depend on the data."""
 
     trainer: DPSGD
 
@@ -333,7 +333,7 @@ class Blind:
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient"])
 def test_false_alarms_with_random_starts(canary):
-    """A step so long that where it began hardly matters, which leaves the claim nearly tight."""
+    """The step is so long that the initial parameters hardly matter, which leaves the claim nearly tight."""
     training = replace(ONE_STEP, hidden=(8,), random_start=True, learning_rate=3_000)
     assert_false_alarms_are_rare(training, canary=canary)
 
@@ -342,7 +342,7 @@ def test_false_alarms_with_random_starts(canary):
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient", "tail-example"])
 @pytest.mark.parametrize("design", [ReplaceOne(4, 4), CoinFlip(4, Neighbours.REPLACE_ONE)], ids=["replace-one", "coins"])
 def test_false_alarms_where_canaries_replace_records(canary, design):
-    """Two gradients of clip norm differ by at most twice as much, which hardly any two do: not tight, but the whole way."""
+    """Two gradients of clipping norm differ by at most twice that, and random ones by less: this null is not tight."""
     claim = replace(TIGHT, neighbours=Neighbours.REPLACE_ONE)
     assert_false_alarms_are_rare(ONE_STEP, claim=claim, design=design, canary=canary)
 
@@ -350,7 +350,7 @@ def test_false_alarms_where_canaries_replace_records(canary, design):
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["dirac-gradient", "random-gradient"])
 def test_false_alarms_with_sampling_and_many_steps(canary):
-    """Ten steps on batches of a third: the claim is what the nearly exact accountant says of it, no more."""
+    """Ten steps on batches of a third of the records; the claim is the ε of the nearly exact accountant."""
     data = synthetic_purchases(56, 5, features=30, classes=2)
     made = training_target(
         data,
@@ -378,7 +378,7 @@ BUDGET = 1024  # of make audit
 
 
 def preset_target(**options):
-    """What ``lidp audit dpsgd`` audits by default."""
+    """Return the default target of ``lidp audit dpsgd``."""
     data = synthetic_purchases(2_000, 1_000, classes=10)
     training = Training(epochs=10, learning_rate=0.5)
     return training_target(data, CLAIM, training=training, measure_accuracy=False, **options).target
@@ -395,18 +395,18 @@ def test_a_correct_trainer_is_not_refuted_in_forty_of_forty_seeds(canary):
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "canary"), FAULTY)
 @pytest.mark.parametrize("seed", range(3))
-def test_faults_are_found_within_the_budget(fault, canary, seed):
+def test_faults_are_refuted_within_the_budget(fault, canary, seed):
     assert (
         lidp.audit(preset_target(canary=canary, fault=fault), claim=CLAIM, trials=BUDGET, seed=seed).verdict
         is Verdict.REFUTED
     )
 
 
-def test_the_noise_is_in_the_result(tmp_path):
+def test_the_result_and_the_store_state_the_noise(tmp_path):
     made = training_target(DATA, CLAIM, training=QUICK, pilots=2)
     result = lidp.audit(made.target, claim=CLAIM, trials=4, store=tmp_path / "audit.db")
-    for found in (result, lidp.result_of(tmp_path / "audit.db")):
-        assert found.facts["noise multiplier"] == made.calibration.sigma
-        assert found.facts["ε by pld accounting"] == made.calibration.epsilon
-        assert "ε by pld accounting " in str(found)
+    for stated in (result, lidp.result_of(tmp_path / "audit.db")):
+        assert stated.facts["noise multiplier"] == made.calibration.sigma
+        assert stated.facts["ε by pld accounting"] == made.calibration.epsilon
+        assert "ε by pld accounting " in str(stated)
     assert result.to_dict()["facts"]["steps"] == made.trainer.steps

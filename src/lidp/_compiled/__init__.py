@@ -1,1 +1,1 @@
-"""All loops that numba compiles. Import these modules inside functions: numba is slow to import."""
+"""All loops that numba compiles. Import these modules inside functions, because importing numba is slow."""

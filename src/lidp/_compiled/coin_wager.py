@@ -11,14 +11,14 @@ import numpy as np
 from lidp._compiled.compiler import compiled
 
 _MODELS = 4  # two regressions, two histograms
-_LEAST_TRUST = 1e-9  # a model that was wrong for long may still come back
+_MIN_TRUST = 1e-9  # so that a model that was wrong for long can recover
 
 
 @compiled()
 def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
-    """Fill the last two arrays with the trials of the first two, each in the order that its random word gives.
+    """Fill the last two arrays with the trials of the first two, each in an order that its random word determines.
 
-    Fisher-Yates, with the bits of splitmix64 started at the word.
+    The shuffle is that of Fisher and Yates, with bits of splitmix64 from the word.
     """
     trials, canaries = scores.shape
     for t in range(trials):
@@ -34,11 +34,11 @@ def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
 
 @compiled()
 def predict(features, bins, coins, weights, covariances, counts, blind, pooled, trust, logits):
-    """Fill ``logits`` coin by coin; all but ``features``, ``bins`` and ``coins`` learn each coin in turn.
+    """Fill ``logits`` coin by coin; all arguments but ``features``, ``bins`` and ``coins`` are updated after each coin.
 
-    Predictions are relative to what is predicted without a score, so that the share of ones among the coins is not learned:
-    regressions to a regression without features (``blind``: its weight and variance), histograms to the counts of all coins
-    (``pooled``). By Bayes' rule that is the prediction for fair coins.
+    Predictions are relative to those without a score, so that the share of ones among the coins is not learned: regressions are
+    relative to a regression without features (``blind``: its weight and variance), histograms to the counts of all coins
+    (``pooled``). By Bayes' rule, this gives the prediction for fair coins.
     """
     chances = np.empty(_MODELS)
     for i in range(features.size):
@@ -53,7 +53,7 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
                 c[2, 0] * x[0] + c[2, 1] * x[1] + c[2, 2] * x[2],
             )
             variance = v[0] * x[0] + v[1] * x[1] + v[2] * x[2]
-            # Averaging over the uncertainty of the weights moves the prediction towards a half.
+            # Averaging over the uncertainty of the weights shrinks the prediction towards 1/2.
             chances[r] = 1 / (1 + math.exp((blind[0] - mean) / math.sqrt(1 + math.pi / 8 * variance)))
             # Laplace update of a Bayesian logistic regression.
             p = 1 / (1 + math.exp(-mean))
@@ -71,7 +71,7 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
         share = pooled[1] / (pooled[0] + pooled[1])
         for r in range(2):
             cell = counts[r, bins[i, r]]
-            # Before its first coin, a cell is taken to have seen two, as all coins so far fell.
+            # The prior of a cell is two coins with the share of ones of all coins so far.
             ones = (cell[1] + 2 * share) * (1 - share)
             zeros = (cell[0] + 2 * (1 - share)) * share
             chances[2 + r] = ones / (ones + zeros)
@@ -84,7 +84,7 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
             trust[r] *= chances[r] if coins[i] else 1 - chances[r]
             after += trust[r]
         for r in range(_MODELS):
-            trust[r] = max(trust[r] / after, _LEAST_TRUST)
+            trust[r] = max(trust[r] / after, _MIN_TRUST)
         chance = min(max(chance / before, 1e-9), 1 - 1e-9)
         logits[i] = math.log(chance / (1 - chance))
 
@@ -107,12 +107,19 @@ def wager(
     reach,
     steps,
 ):
-    """Wager trial by trial; returns (rejected, reach, number of steps).
+    """Bet trial by trial at every ε; return (rejected, reach, number of rows in ``steps``).
 
-    caps (E,): largest amount staked per coin, from lower-index trials only; charges (E,): log-price of those caps.
-    log_wealth, guesses, right (E,): updated; the log-wealth of a rejected ε moves to ``reached`` and is infinite from then
-    on. steps (n, 2): rows (trial, rejected) are written where the bound rose. reach: the largest |logit| of lower-index
-    trials; at ε well beyond it the caps are 0, and so are the charges.
+    Args:
+        logits, coins: arrays (trials, canaries).
+        epsilons: the tested ε, in increasing order; arrays of shape (E,) below have one item per ε.
+        caps: (E,), the largest stake per coin, computed from lower-index trials only.
+        charges: (E,), the log-price of those caps.
+        goal: the log-wealth at which an ε is rejected.
+        use_in, use_out: whether to bet on 1, and on 0.
+        log_wealth, guesses, right: (E,), updated. The log-wealth of a rejected ε moves to ``reached`` and is infinite afterwards.
+        rejected: the number of ε, from the smallest, that are rejected.
+        reach: the largest |logit| of lower-index trials; at ε well beyond it, caps and charges are 0.
+        steps: (n, 2); a row (trial, rejected) is written wherever the bound increased.
     """
     trials, canaries = logits.shape
     size = epsilons.size
@@ -146,7 +153,8 @@ def wager(
                 odds = all_odds[e]
                 scale = (1 + odds) / odds
                 wealth = 1.0
-                # A hair more than needed, so that rounding cannot make a reached goal a missed one. A coin doubles at most.
+                # Slightly more than needed, so that rounding cannot turn a reached goal into a missed one. A coin at most doubles
+                # the wealth.
                 missing = goal - log_wealth[e] + charges[e] + 1e-12
                 enough = math.exp(min(missing, 700.0)) if missing < 0.7 * active else math.inf
                 for i in range(active):
@@ -158,7 +166,7 @@ def wager(
                         right[e] += 1
                         wealth += stake
                         if wealth >= enough:
-                            break  # rejected whatever the other coins say; betting on could only lose that
+                            break  # rejected whatever the other coins are; further bets could only lose wealth
                     else:
                         wealth -= stake * odds
                 log_wealth[e] += math.log(max(wealth, 1e-300)) - charges[e]

@@ -1,4 +1,4 @@
-"""The compiled trials of the Gaussian simulation."""
+"""Compiled trials of the Gaussian simulation; :mod:`lidp.mechanisms.gaussian` explains the method."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -13,8 +13,8 @@ from lidp._compiled.random_numbers import chi_square, fill_normal, next_word, no
 
 
 @compiled()
-def room(count, dimension):  # pragma: no cover  # compiled
-    """Where the vectors of a trial go: packed coordinates, last coordinates, the noise in their span."""
+def allocate(count, dimension):  # pragma: no cover  # compiled
+    """Return arrays for the vectors of a trial: packed coordinates, last coordinates, and the noise in their span."""
     rank = min(count, dimension)
     packed = rank * (rank - 1) // 2 + (count - rank) * rank
     return np.empty(packed, np.float32), np.empty(rank, np.float32), np.empty(rank, np.float32)
@@ -22,10 +22,11 @@ def room(count, dimension):  # pragma: no cover  # compiled
 
 @compiled()
 def draw_vectors(canaries, noises, dimension, coordinates, last, noise):  # pragma: no cover  # compiled
-    """Independent uniform unit vectors of R^dimension, up to their lengths, in a space that holds them all; and noise there.
+    """Draw independent uniform directions of R^dimension, in coordinates of their span, and the noise in that span.
 
-    Vector i has min(i, dimension) normal coordinates; while there is a dimension left, one more, whose square has the law of
-    the squared length of all that is left: chi-square with dimension - i degrees of freedom.
+    The vectors are not scaled to length 1. Vector i has min(i, dimension) normal coordinates. If i < dimension, it has a last
+    coordinate whose square has the law of the squared length of the remaining ones, chi-square with dimension - i degrees of
+    freedom.
     """
     fill_normal(canaries, coordinates)
     for i in range(last.shape[0]):
@@ -34,23 +35,23 @@ def draw_vectors(canaries, noises, dimension, coordinates, last, noise):  # prag
 
 
 @compiled(fastmath=True)
-def meet(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover  # compiled
-    """Inner products of the vectors, scaled to length 1, with their weighted sum and with the noise.
+def inner_products(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover  # compiled
+    """Compute the inner products of the vectors, scaled to length 1, with their weighted sum and with the noise.
 
-    Fills ``signal`` and ``noisy`` for the first vectors; returns |sum|, |sum without the last vector|, the noise along the sum,
-    and the noise's squared length.
+    Fills ``signal`` and ``noisy`` for the first ``len(signal)`` vectors. Returns |sum|, |sum without the last vector|, the noise
+    along the sum, and the squared length of the noise.
     """
     rank = last.shape[0]
     rows = weights.shape[0]
     scale = np.empty(rows, np.float32)
     total = np.zeros(rank, np.float32)
     before = 0.0
-    place = 0
+    start = 0
     for i in range(rows):
         width = min(i, rank)
         square = np.float32(0.0)
         for j in range(width):
-            square += coordinates[place + j] * coordinates[place + j]
+            square += coordinates[start + j] * coordinates[start + j]
         if i < rank:
             square += last[i] * last[i]
         scale[i] = np.float32(1.0) / np.sqrt(square)
@@ -59,24 +60,24 @@ def meet(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover 
                 before += total[j] * total[j]
         share = scale[i] * weights[i]
         for j in range(width):
-            total[j] += share * coordinates[place + j]
+            total[j] += share * coordinates[start + j]
         if i < rank:
             total[i] += share * last[i]
-        place += width
-    place = 0
+        start += width
+    start = 0
     for i in range(signal.shape[0]):
         width = min(i, rank)
         a = np.float32(0.0)
         b = np.float32(0.0)
         for j in range(width):
-            a += coordinates[place + j] * total[j]
-            b += coordinates[place + j] * noise[j]
+            a += coordinates[start + j] * total[j]
+            b += coordinates[start + j] * noise[j]
         if i < rank:
             a += last[i] * total[i]
             b += last[i] * noise[i]
         signal[i] = a * scale[i]
         noisy[i] = b * scale[i]
-        place += width
+        start += width
     length = 0.0
     along = 0.0
     within = 0.0
@@ -92,9 +93,9 @@ def meet(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover 
 
 @compiled(nogil=True)
 def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins):  # pragma: no cover  # compiled
-    """Trials of the coin-flip design, one for each row of states; if paired, a coin says which of two vectors is in."""
+    """Simulate trials of the coin-flip design, one per row of states; if paired, a coin selects which of two vectors is in."""
     trials, count = signal.shape
-    coordinates, last, noise = room(2 * count if paired else count, dimension)
+    coordinates, last, noise = allocate(2 * count if paired else count, dimension)
     weights = np.empty(2 * count if paired else count, np.float32)
     for t in range(trials):
         word = np.uint64(0)
@@ -107,26 +108,26 @@ def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins)
             if paired:
                 weights[count + k] = 0.0 if coin else 1.0
         draw_vectors(canaries[t], noises[t], dimension, coordinates, last, noise)
-        meet(coordinates, last, noise, weights, signal[t], noisy[t])
+        inner_products(coordinates, last, noise, weights, signal[t], noisy[t])
 
 
 @compiled(nogil=True)
 def two_arms(
     canaries, noises, others, fresh, one_output, dimension, signal, noisy, lengths, cosine
 ):  # pragma: no cover  # compiled
-    """Trials of the designs with two arms; ``lengths`` is what held-out canaries meet (see HeldOutDraws)."""
+    """Simulate trials of designs with two arms; fills ``lengths`` and ``cosine`` of HeldOutDraws."""
     trials, count = signal.shape
-    coordinates, last, noise = room(count, dimension)
+    coordinates, last, noise = allocate(count, dimension)
     weights = np.ones(count, np.float32)
     for t in range(trials):
         draw_vectors(canaries[t], noises[t], dimension, coordinates, last, noise)
-        total, partial, along, within = meet(coordinates, last, noise, weights, signal[t], noisy[t])
+        total, partial, along, within = inner_products(coordinates, last, noise, weights, signal[t], noisy[t])
         if one_output:
-            # Its noise along the canaries' sum, in the rest of their span, and outside that.
+            # The noise along the sum of canaries, in the rest of their span, and outside of it.
             outside = chi_square(others[t], dimension - last.shape[0])
             lengths[t] = total, along, math.sqrt(max(within - along * along, 0.0) + outside)
         else:
-            # The other arm has its own noise, and leaves the last canary out.
+            # The other arm has independent noise, and leaves out the last canary.
             lengths[t] = partial, normal(others[t]), math.sqrt(chi_square(others[t], dimension - 1))
         for k in range(cosine.shape[1]):
             first = normal(fresh[t])

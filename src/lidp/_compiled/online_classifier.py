@@ -1,4 +1,4 @@
-"""The compiled loop of the online classifier."""
+"""Compiled loop of the online classifier, which predicts coins from the bins of several views of an output."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -8,36 +8,42 @@ import math
 
 from lidp._compiled.compiler import compiled
 
-_SHARE = 1e-4  # of the trust, spread anew at every run: the best view of few runs is not the best of many
-_PRIOR = 2.0  # coins of either kind that every bin is taken to have seen: bins are many, and most of them tell nothing
+_REDISTRIBUTED_SHARE = 1e-4  # of the trust, in every run: the best view after few runs need not be the best after many
+_PRIOR_COINS = 2.0  # of either kind, in every bin: most of the many bins carry no information
 
 
 @compiled(nogil=True)
-def predict_online(places, coins, counts, trust, logits):  # pragma: no cover  # compiled
-    """Log-odds that each coin is 1, each made before that coin is learned from.
+def predict_online(bins, coins, counts, trust, logits):  # pragma: no cover  # compiled
+    """Compute the log-odds that each coin is 1, each from the coins before it only.
 
-    places (n, views): the bin of each run in each view, negative if it is in none; counts (views, bins, 2) and trust (views): what
-    was learned, updated; logits (n): filled.
+    Args:
+        bins: array (runs, views), the bin of each run in each view; negative if there is none.
+        coins: array (runs,).
+        counts: array (views, bins, 2), the coins seen per bin; updated.
+        trust: array (views,), the weight of each view; updated.
+        logits: array (runs,); filled.
     """
-    runs, views = places.shape
+    runs, views = bins.shape
     for i in range(runs):
-        chance = 0.0
+        probability = 0.0
         for v in range(views):
-            b = places[i, v]
-            one = 0.5 if b < 0 else (counts[v, b, 1] + _PRIOR) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR)
-            chance += trust[v] * one
-        chance = min(max(chance, 1e-9), 1 - 1e-9)
-        logits[i] = math.log(chance / (1 - chance))
+            b = bins[i, v]
+            one = (
+                0.5 if b < 0 else (counts[v, b, 1] + _PRIOR_COINS) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR_COINS)
+            )
+            probability += trust[v] * one
+        probability = min(max(probability, 1e-9), 1 - 1e-9)
+        logits[i] = math.log(probability / (1 - probability))
         coin = 1 if coins[i] else 0
-        given = chance if coin else 1 - chance
+        of_coin = probability if coin else 1 - probability
         total = 0.0
         for v in range(views):
-            b = places[i, v]
+            b = bins[i, v]
             right = 0.5
             if b >= 0:
-                right = (counts[v, b, coin] + _PRIOR) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR)
+                right = (counts[v, b, coin] + _PRIOR_COINS) / (counts[v, b, 0] + counts[v, b, 1] + 2 * _PRIOR_COINS)
                 counts[v, b, coin] += 1.0
-            trust[v] = (1 - _SHARE) * trust[v] * right / given + _SHARE / views
+            trust[v] = (1 - _REDISTRIBUTED_SHARE) * trust[v] * right / of_coin + _REDISTRIBUTED_SHARE / views
             total += trust[v]
         for v in range(views):
             trust[v] /= total

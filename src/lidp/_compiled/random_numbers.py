@@ -1,9 +1,9 @@
 """Compiled random numbers for simulations that need billions: xoshiro256++ bits, ziggurat normals, chi-squares.
 
 A generator is an array of four 64-bit words, the state of xoshiro256++ (Blackman and Vigna 2021), filled by
-:func:`lidp.streams.trial_words`. Normals come from a ziggurat of 128 layers (Marsaglia and Tsang 2000, with the layer and the
-place in it taken from different bits) with 24 bits of precision, several times faster than numpy's; chi-squares from
-Marsaglia and Tsang's method for gamma variates.
+:func:`lidp.streams.trial_words`. Normals come from a ziggurat of 128 layers (Marsaglia and Tsang 2000, with different bits for
+the layer and the position in it) with 24 bits of precision, several times faster than those of numpy; chi-squares from the
+method of Marsaglia and Tsang for gamma variates.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -17,13 +17,13 @@ import numpy as np
 from lidp._compiled.compiler import compiled
 
 _LAYERS = 128
-_EDGE = 3.442619855899  # where the tail begins
+_EDGE = 3.442619855899  # start of the tail
 _AREA = 9.91256303526217e-3  # of each layer
 _STEPS = 2.0**24
 
 
 def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per layer: up to which step a place is surely inside, the width of a step, and the density at the layer's edge."""
+    """Return, per layer, the first step that may be outside, the width of a step, and the density at the edge."""
     edges = np.empty(_LAYERS)
     edges[-1] = _EDGE
     for layer in range(_LAYERS - 2, 0, -1):
@@ -39,12 +39,12 @@ def _ziggurat() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 _INSIDE, _WIDTH, _DENSITY = _ziggurat()
 _TO_UNIT = 2.0**-53
-_MIDDLE = np.float32(0.5)  # of a step: the sizes are symmetric about their steps, and none is 0
+_MIDDLE = np.float32(0.5)  # of a step, so that no normal is 0
 
 
 @compiled(inline="always")
 def next_word(state):  # pragma: no cover  # compiled
-    """64 random bits."""
+    """Return 64 random bits."""
     a, b, c, d = state[0], state[1], state[2], state[3]
     total = a + d
     word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + a
@@ -61,13 +61,13 @@ def next_word(state):  # pragma: no cover  # compiled
 
 @compiled()
 def uniform(state):  # pragma: no cover  # compiled
-    """A number in (0, 1]."""
+    """Return a uniform number in (0, 1]."""
     return (np.float64(next_word(state) >> np.uint64(11)) + 1.0) * _TO_UNIT
 
 
 @compiled()
-def _outside(state, layer, x):  # pragma: no cover  # compiled
-    """A place that is not surely inside its layer: the normal that it gives after all, or -1 to draw again."""
+def _resolve_edge(state, layer, x):  # pragma: no cover  # compiled
+    """Return the normal of a position that may be outside its layer, or -1 to draw again."""
     if layer == 0:
         while True:
             beyond = -math.log(uniform(state)) / _EDGE
@@ -79,12 +79,12 @@ def _outside(state, layer, x):  # pragma: no cover  # compiled
 
 @compiled()
 def fill_normal(state, out):  # pragma: no cover  # compiled
-    """Standard normals, two from each word."""
+    """Fill ``out`` with standard normals, two from each word."""
     size = out.shape[0]
     i = 0
     a, b, c, d = state[0], state[1], state[2], state[3]
     while i < size:
-        # next_word, in local variables, which stay in registers
+        # next_word in local variables, which stay in registers
         total = a + d
         word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + a
         shifted = b << np.uint64(17)
@@ -97,11 +97,11 @@ def fill_normal(state, out):  # pragma: no cover  # compiled
         for half in range(2):
             bits = np.uint32(word >> np.uint64(32 * half))
             layer = bits & np.uint32(127)
-            place = bits >> np.uint32(8)
-            x = (np.float32(place) + _MIDDLE) * _WIDTH[layer]
-            if place >= _INSIDE[layer]:
+            step = bits >> np.uint32(8)
+            x = (np.float32(step) + _MIDDLE) * _WIDTH[layer]
+            if step >= _INSIDE[layer]:
                 state[0], state[1], state[2], state[3] = a, b, c, d
-                x = _outside(state, layer, x)
+                x = _resolve_edge(state, layer, x)
                 a, b, c, d = state[0], state[1], state[2], state[3]
                 if x < 0.0:
                     continue
@@ -113,14 +113,14 @@ def fill_normal(state, out):  # pragma: no cover  # compiled
 
 @compiled()
 def normal(state):  # pragma: no cover  # compiled
-    """One standard normal."""
+    """Return one standard normal."""
     while True:
         bits = np.uint32(next_word(state) >> np.uint64(32))
         layer = bits & np.uint32(127)
-        place = bits >> np.uint32(8)
-        x = (np.float32(place) + _MIDDLE) * _WIDTH[layer]
-        if place >= _INSIDE[layer]:
-            x = _outside(state, layer, x)
+        step = bits >> np.uint32(8)
+        x = (np.float32(step) + _MIDDLE) * _WIDTH[layer]
+        if step >= _INSIDE[layer]:
+            x = _resolve_edge(state, layer, x)
             if x < 0.0:
                 continue
         return np.float64(-x if bits & np.uint32(128) else x)
@@ -128,7 +128,7 @@ def normal(state):  # pragma: no cover  # compiled
 
 @compiled()
 def chi_square(state, degrees):  # pragma: no cover  # compiled
-    """A chi-square of so many degrees of freedom, 0 for none."""
+    """Return a chi-square with these degrees of freedom; 0 if there are none."""
     if degrees == 0:
         return 0.0
     if degrees == 1:

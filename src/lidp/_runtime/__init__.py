@@ -1,1 +1,1 @@
-"""Process hygiene: signals, worker processes, global generators, calls of user code, untrusted files and texts."""
+"""Protect the process: signals, worker processes, global generators, calls of user code, untrusted files and text."""

@@ -1,4 +1,4 @@
-"""Copy records for a run, so that what it does to them in place reaches neither other runs nor the scoring."""
+"""Copy records for each run, so that changes in place affect neither other runs nor the scoring."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 from lidp.errors import AuditFailed
 
 
-def copy_for_run(thing: Any) -> Any:
+def copy_for_run(records: Any) -> Any:
     """Return a deep copy of records.
 
     Raises:
-        AuditFailed: if they cannot be copied, or hold a random number generator, from whose copy every run would draw the same
-            numbers.
+        AuditFailed: if they cannot be copied, or hold a random number generator: every run would draw the same numbers from its
+            copy.
     """
     memo: dict[int, Any] = {}
     try:
-        own = copy.deepcopy(thing, memo)
+        copied = copy.deepcopy(records, memo)
     except Exception as error:
         raise AuditFailed(
-            f"records of type {type(thing).__name__} cannot be copied ({type(error).__name__}: {error}), and every run needs a "
-            "copy of its own; give them a method __deepcopy__, which may return self if reading them changes nothing"
+            f"records of type {type(records).__name__} cannot be copied ({type(error).__name__}: {error}), and every run needs a "
+            "separate copy; give them a method __deepcopy__, which may return self if reading them changes nothing"
         ) from error
-    _refuse_generators(thing, memo)
-    return own
+    _refuse_generators(records, memo)
+    return copied
 
 
-def _refuse_generators(thing: Any, memo: dict[int, Any]) -> None:
-    """Refuse a thing whose copy, made with this memo, has a copy of a generator."""
+def _refuse_generators(records: Any, memo: dict[int, Any]) -> None:
+    """Raise if ``memo``, the memo of the deep copy of ``records``, contains a copy of a generator."""
     torch = sys.modules.get("torch")
     kinds: tuple[Any, ...] = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
     kinds = kinds if torch is None else (*kinds, torch.Generator)
@@ -40,7 +40,7 @@ def _refuse_generators(thing: Any, memo: dict[int, Any]) -> None:
         if isinstance(part, kinds):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
             raise AuditFailed(
-                f"records of type {type(thing).__name__} hold a random number generator ({kind}). Every run gets a copy of its "
-                "records, so that all runs would draw the same numbers from it. Make the generator in the mechanism or in train, "
-                "from the rng, seed or planting that it is given"
+                f"records of type {type(records).__name__} hold a random number generator ({kind}). Every run gets a copy of the "
+                "records, so that all runs would draw the same numbers from it. Create the generator in the mechanism or in "
+                "train, from its argument rng, seed or planting"
             )

@@ -1,4 +1,4 @@
-"""The generators that a whole process shares, for mechanisms that draw from them, against the rules."""
+"""Seed and preserve the global random generators, from which some mechanisms draw although they should not."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 
 
 def seed_global_generators(rng: np.random.Generator) -> None:
-    """Give the global generators of ``random``, numpy and (if it is loaded) torch a seed drawn from a generator."""
+    """Seed the global generators of ``random``, numpy and (if it is imported) torch with a number drawn from ``rng``."""
     seed = int(rng.integers(2**32))
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  # the global generator is what is meant
+    np.random.seed(seed)  # noqa: NPY002  # the global generator is intended
     torch = sys.modules.get("torch")
     if torch is not None:
         seed_torch(torch, seed)
 
 
 def seed_torch(torch: Any, seed: int) -> None:
-    """What ``torch.manual_seed`` does, without what it leaves behind.
+    """Seed torch like ``torch.manual_seed``, but without its memory leak on builds for the CPU only.
 
-    For every kind of device that is not in use it notes the call, with a trace of the stack, in a list that is never emptied: after
-    a hundred thousand trials that is slow, and hundreds of megabytes. Where torch is built for processors only there is none.
+    For every kind of device that is not initialised, ``torch.manual_seed`` appends the call with its stack trace to a list that is
+    never emptied. After 100,000 trials this is slow and takes hundreds of megabytes.
     """
     if any(getattr(torch.version, device, None) for device in ("cuda", "hip", "xpu")) or torch.backends.mps.is_built():
         torch.manual_seed(seed)
@@ -34,14 +34,14 @@ def seed_torch(torch: Any, seed: int) -> None:
 
 
 @contextmanager
-def kept_global_generators() -> Iterator[None]:
-    """Put the global generators of ``random``, numpy and torch back afterwards.
+def preserve_global_generators() -> Iterator[None]:
+    """Restore the states of the global generators of ``random``, numpy and torch after the block.
 
-    Whoever called must not get numbers that repeat: a model that is trained after an audit would have noise that anyone knows.
+    Otherwise the caller would draw predictable numbers: a model trained after an audit would have noise that anyone can compute.
     """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     torch = sys.modules.get("torch")
-    noise = torch.get_rng_state() if torch is not None else None
+    torch_state = torch.get_rng_state() if torch is not None else None
     try:
         yield
     finally:
@@ -49,4 +49,4 @@ def kept_global_generators() -> Iterator[None]:
         np.random.set_state(states[1])  # noqa: NPY002
         torch = sys.modules.get("torch")
         if torch is not None:
-            torch.set_rng_state(noise) if noise is not None else torch.seed()  # loaded meanwhile: begin anew
+            torch.set_rng_state(torch_state) if torch_state is not None else torch.seed()  # imported within the block

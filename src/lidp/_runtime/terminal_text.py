@@ -1,11 +1,11 @@
-"""Text from strangers' files, made safe for a terminal."""
+"""Make text from untrusted files safe for a terminal."""
 
 from __future__ import annotations
 
 import unicodedata
 
-_KEPT = "\n\t"
-_HIDDEN = (
+_UNESCAPED = "\n\t"
+_ESCAPED_CATEGORIES = (
     "Cc",
     "Cf",
     "Cs",
@@ -15,19 +15,19 @@ _HIDDEN = (
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` with control characters written out, so that a name can neither move the cursor nor hide what is printed.
+    r"""Return ``text`` with control characters escaped, so that it can neither move the cursor nor hide other output.
 
-    Line breaks and tabs stay.
+    Line breaks and tabs are kept.
 
     >>> printable("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_written_out(character) for character in text)
+    return "".join(_escape(character) for character in text)
 
 
-def _written_out(character: str) -> str:
-    if character in _KEPT or unicodedata.category(character) not in _HIDDEN:
+def _escape(character: str) -> str:
+    if character in _UNESCAPED or unicodedata.category(character) not in _ESCAPED_CATEGORIES:
         return character
     return character.encode("unicode_escape").decode("ascii")

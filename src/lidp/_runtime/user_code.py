@@ -1,10 +1,10 @@
 """Call code that the user supplies: mechanisms, scores, canaries, preparation steps, the modules of targets.
 
-Two things hold for every such call, on every executor:
+Two rules hold for every such call, on every executor:
 
-- Whatever the code raises by itself is its own failure, ``SystemExit``, ``KeyboardInterrupt``, ``GeneratorExit`` and
-  ``asyncio.CancelledError`` included. :func:`must_propagate` names the exceptions that are not its own.
-- A child process that the code forks must not return from the call: it would go on as a second driver or a second worker.
+- Any exception that the code raises is a failure of that code, including ``SystemExit``, ``KeyboardInterrupt``,
+  ``GeneratorExit`` and ``asyncio.CancelledError``. :func:`must_propagate` identifies the few exceptions that are not.
+- A child process that the code forks must not return from the call, or it would continue as a second audit or a second worker.
   :class:`user_code` ends such a child.
 """
 
@@ -16,13 +16,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lidp._runtime.interrupts import ENDING, Interrupted, is_own_handler
+from lidp._runtime.interrupts import STOP_SIGNALS, Interrupted, is_lidp_handler
 from lidp._runtime.workers import Dismissed
 from lidp.errors import AuditFailed
 
 
-class user_code:  # noqa: N801  # reads as what it surrounds: with user_code(): ...
-    """Surround a call of user code; a child process that the call has forked ends here, however it leaves the call."""
+class user_code:  # noqa: N801  # used like a function: with user_code(): ...
+    """Enclose a call of user code. A child process forked by the call ends here, whether it returns or raises."""
 
     __slots__ = ("_pid",)
 
@@ -31,15 +31,18 @@ class user_code:  # noqa: N801  # reads as what it surrounds: with user_code(): 
 
     def __exit__(self, *_: object) -> None:
         if os.getpid() != self._pid:
-            os._exit(0)  # at once: buffers, exit handlers, stores and pipes belong to the parent
+            os._exit(0)  # immediately: buffers, exit handlers, stores and pipes belong to the parent
 
 
 @contextmanager
-def auditors_own(doing: str) -> Iterator[None]:
-    """Surround user code whose failure is the auditor's own trouble, and no outcome of the mechanism; it may follow the coins.
+def fail_audit_on_error(step: str) -> Iterator[None]:
+    """Enclose user code whose failure ends the audit and is not counted as a failed run.
+
+    A failure of this code is not an output of the mechanism, and may depend on the coins: counting it could make the bound invalid.
+    ``step`` names the step in the error message.
 
     Raises:
-        AuditFailed: if the code raises anything of its own.
+        AuditFailed: if the code raises an exception that need not propagate.
     """
     try:
         with user_code():
@@ -47,23 +50,23 @@ def auditors_own(doing: str) -> Iterator[None]:
     except BaseException as error:
         if must_propagate(error):
             raise
-        raise AuditFailed(f"{doing} failed: {type(error).__name__}: {error}") from error
+        raise AuditFailed(f"{step} failed: {type(error).__name__}: {error}") from error
 
 
 def must_propagate(error: BaseException) -> bool:
-    """Return whether an exception that came out of user code is not that code's own failure.
+    """Return whether an exception from user code is not a failure of that code.
 
-    It is not if the audit itself has failed, if a worker is dismissed, or if an interrupt arrived. Where a signal handler of
-    the user's is installed, a ``KeyboardInterrupt`` may come from it and counts as an interrupt.
+    This is so if the audit has failed, a worker was dismissed, or an interrupt arrived. If the user has installed a signal handler,
+    a ``KeyboardInterrupt`` may come from it and counts as an interrupt.
     """
     if isinstance(error, (AuditFailed, Interrupted, Dismissed)):
         return True
-    return isinstance(error, KeyboardInterrupt) and _may_be_a_signal()
+    return isinstance(error, KeyboardInterrupt) and _may_come_from_signal()
 
 
-def _may_be_a_signal() -> bool:
-    """Return whether a signal may raise a plain ``KeyboardInterrupt`` here: handlers run in the main thread only."""
+def _may_come_from_signal() -> bool:
+    """Return whether a signal handler may raise a plain ``KeyboardInterrupt`` here; handlers run in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         return False
-    handlers = [signal.getsignal(number) for number in ENDING]
-    return any(callable(handler) and not is_own_handler(handler) for handler in handlers)
+    handlers = [signal.getsignal(number) for number in STOP_SIGNALS]
+    return any(callable(handler) and not is_lidp_handler(handler) for handler in handlers)

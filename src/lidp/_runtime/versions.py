@@ -1,4 +1,4 @@
-"""Versions of what a result is computed with."""
+"""Versions of Python and of the packages that compute a result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ PACKAGES = ("lidp", "numpy", "scipy", "numba")
 
 
 def versions() -> dict[str, str]:
-    """Those of this process: Python's, and of the packages on which the numbers of a result may depend."""
-    found = {"python": platform.python_version()}
+    """Return the version of Python and of each installed package on which the numbers of a result may depend."""
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:  # run from a source tree
             continue
-    return found
+    return installed

@@ -1,4 +1,4 @@
-"""Manners of worker processes."""
+"""Set up signals, threads and shutdown in worker processes."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
 
-from lidp._runtime.interrupts import ENDING, held_signals, own_handler
+from lidp._runtime.interrupts import STOP_SIGNALS, defer_signals, lidp_handler
 
 _GRACE_SECONDS = 5.0
-# Looked up here: the loader's locks may be held, by a thread that is no more, in a process that was just forked.
+# Looked up on import: in a forked process, a thread that no longer exists may hold the locks of the loader.
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def die_with_the_parent() -> None:
-    """Ask Linux to end this process when its parent ends, however that comes about. Elsewhere a closed pipe must do."""
+def die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent ends for any reason. Elsewhere, workers notice a closed pipe."""
     if _PRCTL is not None:
         _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def leave_interrupts_to_the_parent() -> None:
-    """Ctrl-C reaches the whole group of processes; what to do about it is the parent's business."""
-    for number in ENDING:
+def ignore_interrupts() -> None:
+    """Ignore Ctrl-C, which reaches the whole process group: the parent decides when workers end, by SIGTERM."""
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Dismissed(BaseException):
-    """A worker is no longer needed. No error: what it was doing is cleaned up on the way out."""
+    """Raised in a worker that is no longer needed, so that it cleans up. This is not an error."""
 
 
-def go_when_dismissed() -> None:
+def raise_dismissed_on_sigterm() -> None:
     """Let SIGTERM raise :class:`Dismissed`, so that temporary files and programs do not outlive this process."""
-    signal.signal(signal.SIGTERM, _go)
+    signal.signal(signal.SIGTERM, _raise_dismissed)
 
 
-@own_handler
-def _go(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, _stay)  # once: a second one would interrupt the cleaning up
+@lidp_handler
+def _raise_dismissed(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, _ignore)  # a second SIGTERM would interrupt the cleanup
     raise Dismissed
 
 
-@own_handler
-def _stay(_number: int, _frame: FrameType | None) -> None:
+@lidp_handler
+def _ignore(_number: int, _frame: FrameType | None) -> None:
     pass
 
 
 def dismiss(processes: Sequence[Any]) -> None:
-    """End processes: by asking, and after a moment by force.
+    """Terminate processes; kill those that have not ended after a grace period.
 
-    An interrupt waits until they have ended: Python would wait at its own end for those that are left, forever.
+    Interrupts are deferred until all have ended: Python waits forever at its exit for any process that is left.
     """
-    with held_signals():
+    with defer_signals():
         for process in processes:
             process.terminate()
         deadline = time.monotonic() + _GRACE_SECONDS
@@ -68,18 +68,18 @@ def dismiss(processes: Sequence[Any]) -> None:
                 process.join()
 
 
-class use_one_core:  # noqa: N801  # reads as what it does: a call, or a context
-    """Keep linear algebra to one thread, from now on or, as a context, for a while.
+class use_one_core:  # noqa: N801  # used like a function, or as a context
+    """Restrict linear algebra to one thread, from now on or, as a context, within the block.
 
-    Several processes with several threads each only get in one another's way; and with as many threads everywhere, sums are
-    rounded alike everywhere.
+    Several processes with several threads each slow one another down. With the same number of threads everywhere, sums are
+    rounded in the same way everywhere.
     """
 
     def __init__(self) -> None:
         from threadpoolctl import threadpool_limits
 
-        # Libraries that are loaded already are told; those that are loaded later (scipy's, by the first compiled matrix product)
-        # look at the environment.
+        # The call limits libraries that are loaded already. Those that are loaded later (scipy's, by the first compiled matrix
+        # product) read the environment.
         self._limits = threadpool_limits(1)
         self._before = {name: os.environ.get(name) for name in _THREADS}
         os.environ.update(dict.fromkeys(_THREADS, "1"))

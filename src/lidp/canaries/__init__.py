@@ -1,4 +1,4 @@
-"""Canary distributions: what is planted."""
+"""Distributions from which canaries are drawn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 @runtime_checkable
 class CanaryDistribution(Protocol):
-    """Where canaries come from. All canaries of an audit, inserted and held-out, are drawn alike and independently.
+    """A distribution of canaries. All canaries of an audit, inserted and held-out, are drawn from it independently.
 
-    A distribution that depends on the preparation step of a target (a decomposition of the data, labels that reference models find
-    hard) also has ``prepared(arrays)``, which returns the distribution to draw from.
+    A distribution that depends on the preparation step of a target (such as labels that pilot models find hard) also has
+    ``prepared(arrays)``, which returns the distribution from which to draw.
     """
 
     def draw(self, rng: np.random.Generator, size: int) -> Any:
-        """``size`` independent canaries."""
+        """Return ``size`` independent canaries."""
         ...

@@ -1,4 +1,4 @@
-"""Canaries that are gradients along one coordinate: the least that a canary can be, and the least in the way of others."""
+"""Gradient canaries along one coordinate each, which interfere least with one another."""
 
 from __future__ import annotations
 
@@ -8,47 +8,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats, Ints
 from lidp.errors import InvalidArgument
 
 
 @dataclass(frozen=True)
 class DiracGradients:
-    """A uniformly random coordinate of R^dimension, or of some ``places`` in it, and ``radius`` with a random sign.
+    """Gradients of length ``radius`` and random sign along a uniformly random coordinate.
 
-    Rows of (coordinate, number).
+    The coordinate is one of ``coordinates``, by default any of R^dimension. A canary is a row (coordinate, value).
     """
 
     dimension: int
-    places: NDArray[np.int64] | None = field(default=None, repr=False)
+    coordinates: Ints | None = field(default=None, repr=False)
     radius: float = 1.0
 
     def __post_init__(self) -> None:
         checks.count(dimension=self.dimension)
         checks.positive(radius=self.radius)
-        if self.places is not None:
-            places = np.asarray(self.places)
-            if places.ndim != 1 or not len(places) or places.min() < 0 or places.max() >= self.dimension:
-                raise InvalidArgument(
-                    f"places must be coordinates from 0 to {self.dimension - 1}, and at least one of them"
-                )
+        if self.coordinates is not None:
+            coordinates = np.asarray(self.coordinates)
+            if (
+                coordinates.ndim != 1
+                or not len(coordinates)
+                or coordinates.min() < 0
+                or coordinates.max() >= self.dimension
+            ):
+                raise InvalidArgument(f"coordinates must be at least one number from 0 to {self.dimension - 1}")
 
-    def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """An array (size, 2)."""
-        chosen = rng.integers(0, self.dimension if self.places is None else len(self.places), size)
-        if self.places is not None:
-            chosen = self.places[chosen]
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return an array of shape (size, 2)."""
+        chosen = rng.integers(0, self.dimension if self.coordinates is None else len(self.coordinates), size)
+        if self.coordinates is not None:
+            chosen = self.coordinates[chosen]
         return np.column_stack([chosen, self.radius * (2.0 * rng.integers(0, 2, size) - 1.0)])
 
 
-def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> NDArray[np.int64]:
-    """Weights of a first layer (outputs x features, row by row) at the share of features that are smallest in the data.
+def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> Ints:
+    """Return the coordinates of first-layer weights that belong to the smallest features of the data.
 
-    Examples hardly move these weights and hardly pull them back, so that a canary's mark on them is kept best.
+    ``share`` is the share of features that is selected, by their sum of squares. The layer has ``outputs`` x features weights, row
+    by row. Examples hardly change these weights, so that the effect of a canary on them persists.
     """
     features = x.shape[1]
     sizes = np.zeros(features)
     for first in range(0, len(x), 4096):
         sizes += np.square(x[first : first + 4096], dtype=np.float64).sum(axis=0)
     quiet = np.argsort(sizes, kind="stable")[: max(1, round(checks.share(share=share) * features))]
-    places: NDArray[np.int64] = (features * np.arange(outputs)[:, None] + np.sort(quiet)[None, :]).ravel()
-    return places
+    coordinates: Ints = (features * np.arange(outputs)[:, None] + np.sort(quiet)[None, :]).ravel()
+    return coordinates

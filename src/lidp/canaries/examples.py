@@ -1,64 +1,61 @@
-"""Canaries that are examples with labels: rows of features, label, and their number in a pool that scores look them up by."""
+"""Canaries that are labelled examples: rows of features, label, and number in the pool, by which scores look them up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
 from lidp._runtime.workers import use_one_core
+from lidp.arrays import Bytes, Floats, Ints, NamedArrays
 from lidp.errors import InvalidArgument
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ExamplePool:
-    """Uniform over a pool of examples.
+    """The uniform distribution over a pool of examples.
 
-    ``labels`` may be left to a preparation step (``pool_labels`` of its arrays), as when they are those that reference models find
-    hardest. The pool must not depend on who is inserted: it is fixed before the first trial.
+    If ``labels`` is None, they come from a preparation step (its array ``pool_labels``), such as the labels that pilot models find
+    hardest. The pool must not depend on which canaries are inserted: it is fixed before the first trial.
     """
 
     features: Floats = field(repr=False)
-    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    labels: Ints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if np.ndim(self.features) != 2 or not len(self.features):
-            raise InvalidArgument(f"a pool needs examples x features, got shape {np.shape(self.features)}")
-        place = checks.first_not_finite(np.asarray(self.features))
-        if place is not None:
+            raise InvalidArgument(f"a pool needs an array (examples, features), got shape {np.shape(self.features)}")
+        index = checks.first_not_finite(np.asarray(self.features))
+        if index is not None:
             raise InvalidArgument(
-                f"example {place[0]} of a pool: feature {place[1]} is not a finite number of 32 bits; leave such examples out, "
+                f"example {index[0]} of a pool: feature {index[1]} is not a finite number of 32 bits; leave such examples out, "
                 "or scale them down"
             )
         if self.labels is not None and np.asarray(self.labels).dtype.kind not in "iu":
             raise InvalidArgument(f"labels of a pool must be whole numbers, got {np.asarray(self.labels).dtype}")
         if self.labels is not None and np.shape(self.labels) != (len(self.features),):
             raise InvalidArgument(
-                f"a pool of {len(self.features)} examples needs as many labels, got {np.shape(self.labels)}"
+                f"a pool of {len(self.features)} examples needs one label per example, got {np.shape(self.labels)}"
             )
 
-    def prepared(self, arrays: Mapping[str, NDArray[Any]]) -> ExamplePool:
-        """The same with the labels that the preparation step found, if it did."""
+    def prepared(self, arrays: NamedArrays) -> ExamplePool:
+        """Return the pool with the labels of the preparation step, if it has none."""
         return replace(self, labels=arrays["pool_labels"].astype(np.int64)) if self.labels is None else self
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """An array (size, features + 2)."""
+        """Return an array of shape (size, features + 2)."""
         if self.labels is None:
             raise InvalidArgument("the labels of this pool come from a preparation step, which has not run")
         chosen = rng.integers(0, len(self.features), size)
         return np.column_stack([self.features[chosen], self.labels[chosen], chosen])
 
 
-def tail_singular_vectors(x: NDArray[np.floating] | NDArray[np.uint8], count: int, scale: float) -> Floats:
-    """The right singular vectors of the ``count`` smallest singular values of x, times ``scale``, a row each.
+def tail_singular_vectors(x: NDArray[np.floating] | Bytes, count: int, scale: float) -> Floats:
+    """Return the right singular vectors of the ``count`` smallest singular values of x, times ``scale``, one per row.
 
-    Directions in which the data hardly extend, so that a model has no other reason to look there (ClipBKD, Jagielski et al. 2020).
+    The data hardly vary in these directions, so that little else affects a model there (ClipBKD, Jagielski et al. 2020).
     """
     if not 1 <= count <= x.shape[1]:
         raise InvalidArgument(
@@ -66,26 +63,26 @@ def tail_singular_vectors(x: NDArray[np.floating] | NDArray[np.uint8], count: in
         )
     # Eigenvectors of the small matrix xᵀx, in ascending order: the same vectors at a fraction of the cost.
     square = np.zeros((x.shape[1], x.shape[1]))
-    # Where values are equal, rounding decides on the vectors: with one core it is the same on all machines of a kind.
+    # If singular values are equal, rounding determines the vectors; with one thread it is the same on similar machines.
     with use_one_core():
-        for first in range(0, len(x), 4096):  # a part at a time: the whole in double precision may not fit
+        for first in range(0, len(x), 4096):  # in parts: all of it in double precision may not fit into memory
             part = np.asarray(x[first : first + 4096], dtype=np.float64)
             square += part.T @ part
         _, vectors = np.linalg.eigh(square)
-    found: Floats = scale * vectors[:, :count].T
-    return found
+    scaled: Floats = scale * vectors[:, :count].T
+    return scaled
 
 
 def mislabelled(
     x: NDArray[np.floating], y: NDArray[np.integer], classes: int, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Examples with labels that are wrong, uniformly among the wrong ones."""
+) -> tuple[Floats, Ints]:
+    """Return the examples with wrong labels, drawn uniformly from all wrong ones."""
     if classes < 2:
         raise InvalidArgument(f"mislabelling needs at least 2 classes, got {classes}")
     shift = rng.integers(1, classes, len(y))
     return np.asarray(x, dtype=np.float64), (np.asarray(y) + shift) % classes
 
 
-def blank(features: int, classes: int) -> tuple[Floats, NDArray[np.int64]]:
-    """An empty example under every label."""
+def blank(features: int, classes: int) -> tuple[Floats, Ints]:
+    """Return one example of zeros per label."""
     return np.zeros((classes, features)), np.arange(classes)

@@ -1,13 +1,13 @@
-"""Canaries uniform on a sphere: for sums of vectors of bounded length, and for gradients."""
+"""Canaries that are uniform on a sphere, for sums of vectors of bounded length and for gradients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class UniformSphere:
         checks.count(dimension=self.dimension)
         checks.positive(radius=self.radius)
 
-    def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """An array (size, dimension), a row per canary."""
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return an array of shape (size, dimension), one row per canary."""
         vectors = rng.standard_normal((size, self.dimension))
         vectors *= self.radius / np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from lidp._runtime.interrupts import ENDING
+from lidp._runtime.interrupts import STOP_SIGNALS
 from lidp.cli.output import end_of_results
 from lidp.cli.standard_streams import Outlet, prepare_streams
 
@@ -22,7 +22,7 @@ def main() -> None:
     ending = _Ending()
     os._exit = ending.leave  # what user code calls from now on
     results = prepare_streams()
-    for number in ENDING:  # a polite end keeps what is done, as Ctrl-C does
+    for number in STOP_SIGNALS:  # a polite end keeps what is done, as Ctrl-C does
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)
     code = _flush(_run(sys.argv[1:]), results)

@@ -12,7 +12,7 @@ from lidp.cli import command_options
 from lidp.cli.targets import BUILT_IN
 from lidp.errors import StoreError
 from lidp.store import Store
-from lidp.store.marks import is_own
+from lidp.store.marks import made_by_this_user
 
 
 def approved_origin(path: Path, *, trust: bool) -> str | None:
@@ -28,7 +28,7 @@ def approved_origin(path: Path, *, trust: bool) -> str | None:
             return None
         if not isinstance(origin, str):
             raise StoreError(f"{path} is damaged: its origin cannot be read (it is no text)")
-        known = trust or not _runs_code(origin) or is_own(store, here=_depends_on_folder(origin))
+        known = trust or not _runs_code(origin) or made_by_this_user(store, in_current_folder=_depends_on_folder(origin))
     if not known:
         _ask(path, origin)
     return origin

@@ -1,4 +1,4 @@
-"""Data sets to train on: Fashion-MNIST, Purchase-100, any ``.npz``, and synthetic purchases that need no file at all."""
+"""Load data sets for training: Fashion-MNIST, Purchase-100, any ``.npz`` file, and synthetic purchases without a file."""
 
 from lidp.data.dataset import Dataset
 from lidp.data.fashion_mnist import load_fashion_mnist

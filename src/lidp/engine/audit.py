@@ -19,7 +19,7 @@ from lidp.result import AuditResult
 from lidp.stats.method import Method
 from lidp.stats.storable import Storable
 from lidp.store import Store
-from lidp.store.marks import own_mark
+from lidp.store.marks import user_mark
 from lidp.target import Target, fingerprint
 from lidp.trials.executors import Executor, choose_executor
 
@@ -196,4 +196,4 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
 
 
 def _create(path: Path, plan: AuditPlan) -> Store:
-    return Store.create(path, plan.configuration, versions(), own_mark(plan.configuration))
+    return Store.create(path, plan.configuration, versions(), user_mark(plan.configuration))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.global_generators import preserve_global_generators
 from lidp._runtime.interrupts import Interrupted, Interrupts
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp._runtime.versions import versions
@@ -60,14 +60,14 @@ class AuditLoop:
         Raises:
             AuditInterrupted: on Ctrl-C and similar signals, with the result so far.
         """
-        with Interrupts() as interrupts, kept_global_generators():
+        with Interrupts() as interrupts, preserve_global_generators():
             try:
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recall()
                 if self.ledger.missing() and not self.ledger.stopped:
                     self._run_missing(executor, interrupts)
                 result = self.result()
-                with interrupts.held():
+                with interrupts.deferred():
                     self._keep_explanation(result)
                 return result
             except (Exception, KeyboardInterrupt) as error:
@@ -76,7 +76,7 @@ class AuditLoop:
             self.watch = None
             so_far = None
             try:
-                with interrupts.held():
+                with interrupts.deferred():
                     self._flush()
                 so_far = self.result()
             except (AuditFailed, KeyboardInterrupt):
@@ -108,7 +108,7 @@ class AuditLoop:
             for records in results:
                 if interrupts.seen:
                     raise Interrupted  # the interrupt may be why these trials failed: they are run again
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recorder.add(records)
                     if self._must_flush(records):
                         self._flush()
@@ -117,9 +117,9 @@ class AuditLoop:
         finally:
             with ExitStack() as stack:  # stop the workers even if the last trials cannot be written
                 stack.callback(getattr(results, "close", lambda: None))
-                with interrupts.held():
+                with interrupts.deferred():
                     self.recorder.close()
-        with interrupts.held():
+        with interrupts.deferred():
             self._flush()
 
     def _prepare(self, executor: Executor, interrupts: Interrupts) -> None:
@@ -137,7 +137,7 @@ class AuditLoop:
             if must_propagate(error) or isinstance(error, InvalidArgument):
                 raise
             raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
-        with interrupts.held():
+        with interrupts.deferred():
             self.preparation = (arrays, prepared.models)
             if self.store is not None:
                 self.store.keep_preparation(arrays, prepared.models)

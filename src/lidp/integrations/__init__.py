@@ -1,1 +1,1 @@
-"""Audits of other people's training: any function or program that trains, PyTorch loops, Opacus."""
+"""Audit training code of any kind: Python functions, external programs, PyTorch loops, Opacus."""

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp._runtime.interrupts import held_signals
-from lidp._runtime.workers import die_with_the_parent
+from lidp._runtime.interrupts import defer_signals
+from lidp._runtime.workers import die_with_parent
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.integrations.private_folders import ROOM, create_private, private_folder
+from lidp.integrations.private_folders import FREE_SPACE_REMEDY, create_private, private_folder
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
 from lidp.target import Target
@@ -108,7 +108,7 @@ class Program:
         seed = int(rng.integers(2**31))
         with private_folder() as folder:
             data, out, log = folder / "data.npz", folder / "out", folder / "log.txt"
-            with _own(f"writing {data}", ROOM), os.fdopen(create_private(data), "wb") as file:
+            with _own(f"writing {data}", FREE_SPACE_REMEDY), os.fdopen(create_private(data), "wb") as file:
                 np.savez(file, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
             words = self._words()
             for place, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):  # other braces are the program's own
@@ -121,11 +121,11 @@ class Program:
 
     def _run(self, words: Sequence[str], log: Path) -> None:
         with contextlib.ExitStack() as stack:
-            with _own(f"writing {log}", ROOM):
+            with _own(f"writing {log}", FREE_SPACE_REMEDY):
                 told = stack.enter_context(os.fdopen(create_private(log), "wb"))
             with (
                 _own(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
-                held_signals(),  # one that came before the process has a name would leave it behind
+                defer_signals(),  # one that came before the process has a name would leave it behind
             ):
                 process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
                     words,
@@ -134,7 +134,7 @@ class Program:
                     stderr=subprocess.STDOUT,
                     cwd=self.folder,
                     start_new_session=True,
-                    preexec_fn=die_with_the_parent,
+                    preexec_fn=die_with_parent,
                 )
                 stack.callback(_end, process)
             try:

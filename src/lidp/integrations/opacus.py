@@ -1,4 +1,4 @@
-"""Audits of training with Opacus: ``train(records, planting) -> model``, and one line after ``make_private``.
+"""Audit training with Opacus: a function ``train(records, planting) -> model`` with one extra line after ``make_private``.
 
     def train(records, planting):
         ...
@@ -9,7 +9,7 @@
 
     print(audit_opacus(train, records, delta=1e-5, trials=128))
 
-What the engine was told becomes the claim; what does not fit together is warned about by name.
+The claim follows from the settings of the engine. A warning names every inconsistency of these settings.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp._runtime.global_generators import kept_global_generators
+from lidp._runtime.global_generators import preserve_global_generators
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.engine.audit import audit
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.opacus_settings import Check, ConfigurationWarning, MeasuredNoise, Settings
 from lidp.integrations.planting import Planting, Trained
-from lidp.integrations.record_sets import PooledRecords, are_columns, joined, pick
+from lidp.integrations.record_sets import PooledRecords, are_columns, concatenate, select
 from lidp.integrations.torch import Loop, PlantedRecords, Train, cross_entropy, loop_target
 from lidp.integrations.trainers import Loss
 from lidp.result import AuditResult
@@ -42,7 +42,7 @@ __all__ = ["Check", "ConfigurationWarning", "OpacusTarget", "Settings", "audit_o
 
 
 class OpacusPlanting(Planting):
-    """A planting that finds its place in Opacus by itself."""
+    """A planting that adds canaries to the steps of an Opacus optimizer by itself."""
 
     def __init__(
         self,
@@ -50,28 +50,35 @@ class OpacusPlanting(Planting):
         rng: np.random.Generator,
         *,
         length: int,
-        real: int,
+        actual_length: int,
         rehearsal: Rehearsal | None = None,
         measures_noise: bool = False,
         **options: bool,
     ) -> None:
-        """``length`` is what the data set says, ``real`` how many records there are; runs must be like the ``rehearsal``."""
+        """Create the planting of one run.
+
+        ``length`` is the stated length of the data set, ``actual_length`` its number of records including canaries. The run must
+        have the settings of the ``rehearsal``.
+        """
         super().__init__(seeds, rng, **options)
-        self._length, self._real = length, real
+        self._length, self._actual_length = length, actual_length
         self._rehearsal = rehearsal
         self._measures_noise = measures_noise
-        self._settings: Callable[[], Settings] | None = None
+        self._read_settings: Callable[[], Settings] | None = None
         self._noises: Counter[float] = Counter()
-        self._squares, self._numbers = 0.0, 0
-        self._batches: list[int] | None = None
-        self.source: bytes | None = None
-        """a digest of the generator that noise came from, as it was before the first step; None if it tells nothing"""
+        self._sum_of_squares, self._noise_values = 0.0, 0
+        self._batch_count: list[int] | None = None
+        self.initial_noise_state: bytes | None = None
+        """Digest of the state of the noise generator before the first step; None in secure mode, where it is meaningless."""
 
     def attach(self, engine: Any, optimizer: Any, loader: Any) -> None:
-        """Read the settings off, and add canaries where Opacus sums up clipped gradients.
+        """Read the settings, and add canaries to the sums of clipped gradients in Opacus.
 
-        Works for per-sample gradients by hooks, functorch and expanded weights, and for ghost and fast gradient clipping, with
-        flat or adaptive clipping, on one device. With several virtual steps a canary is sampled once per real step.
+        Supports per-sample gradients by hooks, functorch and expanded weights, and ghost and fast gradient clipping, with flat or
+        adaptive clipping, on one device. With several virtual steps, a canary is sampled once per real step.
+
+        Raises:
+            AuditFailed: if canaries cannot be added in this setup.
         """
         from opacus.data_loader import DPDataLoader
         from opacus.optimizers import DPOptimizer
@@ -82,102 +89,107 @@ class OpacusPlanting(Planting):
             raise AuditFailed(f"{type(optimizer).__name__} is not supported: canaries need flat clipping on one device")
         if len(loader.dataset) != self._length:
             raise AuditFailed(
-                f"the loader has {len(loader.dataset):,} records, train was given {self._length:,}: "
-                "it must train on the records it is given, or canaries are never in"
+                f"the loader has {len(loader.dataset):,} records, but train got {self._length:,}: train must use the records "
+                "that it gets, or canaries are never inserted"
             )
         poisson = isinstance(loader, DPDataLoader)
         if not poisson and not self.required:
             raise AuditFailed(
-                "canaries that are records need Poisson sampling: with shuffled batches the number of steps tells how many "
-                "there are. Use poisson_sampling=True, or gradient canaries"
+                "canaries that are records need Poisson sampling: with shuffled batches, the number of steps reveals how many are "
+                "inserted. Use poisson_sampling=True, or gradient canaries"
             )
         if poisson:
-            self._batches = _watch_batches(loader, self._real)
+            self._batch_count = _count_batches(loader, self._actual_length)
 
         def settings() -> Settings:
-            measured = MeasuredNoise((self._squares / self._numbers) ** 0.5, self._numbers) if self._numbers else None
+            measured = (
+                MeasuredNoise((self._sum_of_squares / self._noise_values) ** 0.5, self._noise_values)
+                if self._noise_values
+                else None
+            )
             return Settings.of(
                 engine, optimizer, loader, poisson=poisson, steps=self.steps, noises=self._noises, measured=measured
             )
 
-        self._settings = settings
+        self._read_settings = settings
         self.watch(optimizer.params)
         self._add_before_noise(engine, optimizer, loader.sample_rate if poisson else 1 / len(loader), poisson, loader)
 
     def _add_before_noise(self, engine: Any, optimizer: Any, rate: float, poisson: bool, loader: Any) -> None:
-        """Every mode of Opacus calls ``add_noise`` once a real step, when ``summed_grad`` holds the sum of clipped gradients."""
+        """Wrap ``add_noise``, which every mode of Opacus calls once per real step with clipped sums in ``summed_grad``."""
         add_noise = optimizer.add_noise
 
         def add_canaries_and_noise() -> None:
             parameters, norm, noise = optimizer.params, float(optimizer.max_grad_norm), optimizer.noise_multiplier
             epoch = None if poisson else max(1, len(loader) // optimizer.accumulated_iterations)
             if not self.steps and not engine.secure_mode:
-                self.source = _state_of(optimizer.generator, parameters[0])
-            self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, once_in=epoch)
+                self.initial_noise_state = _digest_state(optimizer.generator, parameters[0])
+            self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, steps_per_epoch=epoch)
             self._noises[float(noise)] += 1
             if self.noiseless:
                 optimizer.noise_multiplier = 0.0
             add_noise()
-            optimizer.noise_multiplier = noise  # the accountant looks at it next
+            optimizer.noise_multiplier = noise  # the accountant reads it next
             if self._measures_noise and noise > 0 and norm > 0:
-                self._measure(parameters, float(noise) * norm)
+                self._measure_noise(parameters, float(noise) * norm)
             self.released([p.grad for p in parameters], clip_norm=norm, noise_multiplier=float(noise), rate=rate)
 
         optimizer.add_noise = add_canaries_and_noise
 
-    def _measure(self, parameters: Any, stated: float) -> None:
-        """Note how large noise was, in units of what the optimizer states."""
+    def _measure_noise(self, parameters: Any, stated: float) -> None:
+        """Add the noise of a step, in units of its stated standard deviation, to the measured noise."""
         for parameter in parameters:
             noise = (parameter.grad - parameter.summed_grad.view_as(parameter.grad)).double() / stated
-            self._squares += float((noise * noise).sum())
-            self._numbers += noise.numel()
+            self._sum_of_squares += float((noise * noise).sum())
+            self._noise_values += noise.numel()
 
     def settings(self) -> Settings:
-        """The settings after training, with what the accountant has counted."""
-        if self._settings is None:
+        """Return the settings after training, with everything that the accountant has counted."""
+        if self._read_settings is None:
             raise AuditFailed("train did not call planting.attach(engine, optimizer, loader)")
-        return self._settings()
+        return self._read_settings()
 
     def outcome(self, model: Any) -> Trained:
-        """What the run gives to scores.
+        """Return the outcome of the run, for scores.
 
         Raises:
-            AuditFailed: if canaries cannot have been planted, or the run is not like the rehearsal.
+            AuditFailed: if the run cannot have planted canaries, or differs from the rehearsal.
         """
-        found = self.settings()  # complains if there are none
-        if self.steps and self._batches is not None and not self._batches[0]:
+        settings = self.settings()  # raises if train did not attach
+        if self.steps and self._batch_count is not None and not self._batch_count[0]:
             raise AuditFailed(
-                "train takes its batches from another loader than the one that it attached, which make_private returned: "
-                "iterate over that one, or the accountant speaks of other training than this"
+                "train takes its batches from another loader than the one that make_private returned and that it attached: "
+                "iterate over the attached loader, or the accountant describes different training"
             )
         if self._rehearsal is not None:
-            if self.source is not None and self.source == self._rehearsal.source:
+            if self.initial_noise_state is not None and self.initial_noise_state == self._rehearsal.initial_noise_state:
                 raise AuditFailed(
-                    "noise begins with the same random numbers in every run: train seeds its generator itself "
-                    "(torch.manual_seed, or noise_generator=). Leave that to the audit, which seeds every run anew"
+                    "the noise starts from the same random numbers in every run: train seeds the generator itself "
+                    "(torch.manual_seed, or noise_generator=). Remove that: the audit seeds every run differently"
                 )
-            difference = None if self._rehearsal.settings is None else found.difference(self._rehearsal.settings)
+            difference = None if self._rehearsal.settings is None else settings.difference(self._rehearsal.settings)
             if difference is not None:
                 raise AuditFailed(
-                    f"one run had {difference}: what the accountant says differs from run to run. "
-                    "Give the claim that covers all of them as claim="
+                    f"one run had {difference}: the statement of the accountant differs between runs. "
+                    "Pass a claim that covers all of them as claim="
                 )
         return super().outcome(model)
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What later runs are held against: where its noise came from, which must not be theirs, and its settings, which must.
+    """Facts of a run before the audit, with which later runs are compared.
 
-    Settings are left out if the claim covers runs of any.
+    Later runs must have the same ``settings``, unless these are None because the claim covers any settings. Their noise must not
+    start from the same generator state.
     """
 
-    source: bytes | None
+    initial_noise_state: bytes | None
     settings: Settings | None
 
 
-def _state_of(generator: Any, parameter: Any) -> bytes:
-    """A digest of the generator that noise for a parameter is drawn from."""
+def _digest_state(generator: Any, parameter: Any) -> bytes:
+    """Return a digest of the state of the generator that draws the noise of a parameter."""
     import torch
 
     if generator is not None:
@@ -189,62 +201,65 @@ def _state_of(generator: Any, parameter: Any) -> bytes:
     return hashlib.sha256(state.cpu().numpy().tobytes()).digest()
 
 
-def _watch_batches(loader: Any, real: int) -> list[int] | None:
-    """Count the batches that a Poisson loader draws, and let it sample from ``real`` records whatever its data set says.
+def _count_batches(loader: Any, actual_length: int) -> list[int] | None:
+    """Count the batches that a Poisson loader draws, and let it sample from ``actual_length`` records.
 
-    Rate, steps, expected batch size and everything that is computed from lengths stay what they are for the number that the data
-    set says. Returns where they are counted; None for a sampler that is not Opacus' own, which is left as it is.
+    The rate, the steps, the expected batch size and everything else that depends on the length still follow from the stated length
+    of the data set.
+
+    Returns:
+        A list whose only item is the count; None if the sampler is not that of Opacus, which is then left unchanged.
     """
     import torch
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
-    drawn = [0]
+    batch_count = [0]
 
     class Sampler(UniformWithReplacementSampler):  # type: ignore[misc]
         def __iter__(self) -> Any:
             for _ in range(self.steps):
-                chosen = torch.rand(real, generator=self.generator) < self.sample_rate
-                drawn[0] += 1
+                chosen = torch.rand(actual_length, generator=self.generator) < self.sample_rate
+                batch_count[0] += 1
                 yield chosen.nonzero().reshape(-1).tolist()
 
     old = loader.batch_sampler
     if type(old) is not UniformWithReplacementSampler:
-        if real != old.num_samples:
+        if actual_length != old.num_samples:
             raise AuditFailed(f"canaries that are records need the Poisson sampler of Opacus, got {type(old).__name__}")
         return None
     new = Sampler(num_samples=old.num_samples, sample_rate=old.sample_rate, generator=old.generator, steps=old.steps)
-    object.__setattr__(loader, "batch_sampler", new)  # a loader refuses to have it changed; nobody has used it yet
-    return drawn
+    object.__setattr__(loader, "batch_sampler", new)  # the loader forbids plain assignment; it has not been used yet
+    return batch_count
 
 
 class GrownRecords:
-    """Records with canaries behind them, of which the length does not tell.
+    """Records followed by canaries, whose length is that without canaries.
 
-    Opacus makes the sampling rate and the expected batch size from the length of the data set. They are public, so they must not
-    follow who is in: the length is that without canaries, and the sampler knows of the others.
+    Opacus computes the sampling rate and the expected batch size from the length of the data set. These are public, and so must not
+    depend on which canaries are inserted. Only the sampler uses the actual length.
     """
 
-    def __init__(self, records: Any, real: int, length: int) -> None:
-        self._records, self._real, self._length = records, real, length
+    def __init__(self, records: Any, actual_length: int, length: int) -> None:
+        self._records, self._actual_length, self._length = records, actual_length, length
 
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, place: int) -> Any:
-        return self._records[place]
+    def __getitem__(self, index: int) -> Any:
+        return self._records[index]
 
     @classmethod
     def count(cls, data: Any) -> int:
-        """How many records there really are in a data set."""
-        return data._real if isinstance(data, cls) else len(data)
+        """Return the actual number of records in a data set."""
+        return data._actual_length if isinstance(data, cls) else len(data)
 
 
 class GrownPool(PooledRecords):
-    """Records and a pool; data sets say the same length whoever is in."""
+    """Records and a pool of canaries; the stated length of data sets does not depend on which canaries are inserted."""
 
     def with_canaries(self, canaries: Any) -> GrownRecords:
-        """The records with those of the pool that have these numbers."""
-        whole = joined(self.records, pick(self.pool, np.asarray(canaries, dtype=np.int64)))
+        """Return the records followed by the records of the pool with these numbers."""
+        whole = concatenate(self.records, select(self.pool, np.asarray(canaries, dtype=np.int64)))
         return GrownRecords(whole, len(whole), len(self.records))
 
 
@@ -256,13 +271,13 @@ class OpacusLoop(Loop):
     measures_noise: bool = field(default=False, compare=False)
 
     def planting(self, data: Any, rng: np.random.Generator) -> OpacusPlanting:
-        """One that attaches itself."""
+        """Return the planting of one run."""
         gradients = isinstance(data, PlantedRecords)
         return OpacusPlanting(
             data.seeds if gradients else np.empty(0, np.int64),
             rng,
             length=len(data),
-            real=GrownRecords.count(data),
+            actual_length=GrownRecords.count(data),
             rehearsal=self.rehearsal,
             measures_noise=self.measures_noise,
             white_box=self.white_box,
@@ -273,7 +288,7 @@ class OpacusLoop(Loop):
 
 @dataclass(frozen=True)
 class OpacusTarget:
-    """A target, and the settings that its training was found to have."""
+    """A target, and the settings of its training."""
 
     target: Target
     settings: Settings
@@ -291,16 +306,18 @@ def opacus_target(
     settings_may_vary: bool = False,
     name: str = "",
 ) -> OpacusTarget:
-    """A target from a training loop with Opacus. One model is trained at once, to see what the engine is told.
+    """Return a target for a training loop with Opacus. This trains one model, to read the settings of the engine.
 
     Args:
         train: ``train(records, planting) -> model``, which calls ``planting.attach(engine, optimizer, loader)``.
-        records: a data set of PyTorch, or anything that a ``DataLoader`` takes.
-        canaries: a pool of records of the same make; left out, canaries are gradients.
+        records: a data set of PyTorch, or anything that a ``DataLoader`` accepts.
+        canaries: a pool of records of the same type; if it is None, canaries are gradients.
         loss: ``loss(model, record)``, for canaries that are records.
-        white_box: score what every step releases instead of the final model.
-        pilots: models trained beforehand without canaries: 4 without noise for gradients, 8 for records.
-        settings_may_vary: whether the claim covers runs of any noise, rate and number of steps; else all must have the same.
+        white_box: whether scores use the noisy gradients of every step instead of the final model.
+        pilots: number of models trained before the audit without canaries. Default: 4 without noise for gradients, 8 for records.
+        threads: number of threads of PyTorch.
+        settings_may_vary: whether the claim covers runs of any noise, rate and number of steps; otherwise all runs must have the
+            same settings.
 
     Warns:
         ConfigurationWarning: for each of :meth:`Settings.checks`.
@@ -311,12 +328,12 @@ def opacus_target(
         raise InvalidArgument("records must be a data set for a DataLoader; wrap arrays in a TensorDataset")
     loop = OpacusLoop(train, white_box=white_box, threads=checks.count(threads=threads))
     data = None if canaries is None else GrownPool(records, canaries)
-    rehearsed = _rehearse(loop, PlantedRecords(records) if data is None else data.with_canaries(()))
-    settings = rehearsed.settings()
-    found = settings.checks()
-    for check in found:
+    rehearsal = _rehearse(loop, PlantedRecords(records) if data is None else data.with_canaries(()))
+    settings = rehearsal.settings()
+    inconsistencies = settings.checks()
+    for check in inconsistencies:
         warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
-    loop = replace(loop, rehearsal=Rehearsal(rehearsed.source, None if settings_may_vary else settings))
+    loop = replace(loop, rehearsal=Rehearsal(rehearsal.initial_noise_state, None if settings_may_vary else settings))
     target = loop_target(
         loop,
         records,
@@ -329,35 +346,35 @@ def opacus_target(
             "sampling rate": settings.sample_rate,
             "steps": settings.steps,
             "accountant": settings.accountant,
-            **({"does not fit": ", ".join(check.name for check in found)} if found else {}),
-            **({"not looked for": "missing clipping, behind which gradient canaries are planted"} if data is None else {}),
+            **({"warnings": ", ".join(check.name for check in inconsistencies)} if inconsistencies else {}),
+            **({"not tested": "clipping (gradient canaries are added after it)"} if data is None else {}),
         },
         pilot_loop=replace(loop, noiseless=True),
         data=data,
     )
     if target.prepare is not None:
-        target = replace(target, prepare=_Rehearsed(target.prepare))
+        target = replace(target, prepare=_CountRehearsal(target.prepare))
     return OpacusTarget(target, settings)
 
 
 def _rehearse(loop: OpacusLoop, data: Any) -> OpacusPlanting:
-    """A run without canaries, to see its settings and where its noise comes from."""
-    start, own = np.random.default_rng(0).spawn(2)
-    planting = replace(loop, measures_noise=True).planting(data, own)
-    with kept_global_generators():
-        loop.run(data, planting, start)
+    """Run the loop once without canaries, to read its settings and the state of its noise generator."""
+    torch_rng, planting_rng = np.random.default_rng(0).spawn(2)
+    planting = replace(loop, measures_noise=True).planting(data, planting_rng)
+    with preserve_global_generators():
+        loop.run(data, planting, torch_rng)
     return planting
 
 
 @dataclass(frozen=True)
-class _Rehearsed:
-    """A preparation step after a rehearsal, whose model counts as well."""
+class _CountRehearsal:
+    """A preparation step that also counts the model of the rehearsal."""
 
     prepare: Any
 
     def __call__(self, dataset: Any, rng: np.random.Generator) -> Prepared:
-        found: Prepared = self.prepare(dataset, rng)
-        return replace(found, models=found.models + 1)
+        prepared: Prepared = self.prepare(dataset, rng)
+        return replace(prepared, models=prepared.models + 1)
 
 
 def audit_opacus(
@@ -375,16 +392,16 @@ def audit_opacus(
     name: str = "",
     **options: Any,
 ) -> AuditResult:
-    """Audit training with Opacus against what its own accountant says.
+    """Audit training with Opacus against the statement of its accountant.
 
-    The claim is the ε that the engine states for ``delta`` after a run, unless one is given. See :func:`opacus_target` for the
-    other arguments, and :func:`lidp.audit` for ``options``, such as ``trials``, ``seed``, ``workers`` and ``store``.
+    The claim is the ε that the engine states for ``delta`` after a run, unless ``claim`` is given. See :func:`opacus_target` for
+    the other arguments, and :func:`lidp.audit` for ``options``, such as ``trials``, ``seed``, ``workers`` and ``store``.
 
     Guarantee: that of :func:`lidp.audit`.
     """
     if (delta is None) == (claim is None):
-        raise InvalidArgument("give delta, for the claim of the engine's accountant, or a claim of your own")
-    made = opacus_target(
+        raise InvalidArgument("give either delta, for the claim of the engine's accountant, or a claim")
+    opacus = opacus_target(
         train,
         records,
         canaries=canaries,
@@ -397,5 +414,5 @@ def audit_opacus(
     )
     if claim is None:
         assert delta is not None  # noqa: S101  # for the type checker
-        claim = made.settings.claim(delta)
-    return audit(made.target, claim=claim, design=design, **options)
+        claim = opacus.settings.claim(delta)
+    return audit(opacus.target, claim=claim, design=design, **options)

@@ -1,4 +1,4 @@
-"""What a ``PrivacyEngine`` was told and what its optimizer did, as the claim and as what does not fit together."""
+"""Derive the claim from the settings of a ``PrivacyEngine``, and compare them with what its optimizer did."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lidp.claim import Claim
 from lidp.errors import AuditFailed
 
 _SLACK = 1 + 1e-9
-_LEAST_SHORTFALL = 0.02  # of noise that is measured
+_MIN_SHORTFALL = 0.02  # smaller shortfalls of measured noise are not reported
 _STANDARD_ERRORS = 6.0
 
 
 class ConfigurationWarning(UserWarning):
-    """Training was set up in a way that its accountant does not cover."""
+    """The accountant does not cover training with these settings."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that does not fit together: its name, and what it means."""
+    """An inconsistency between the settings, the accountant and the training: its short name and an explanation."""
 
     name: str
     meaning: str
@@ -35,29 +35,31 @@ class Check:
 
 @dataclass(frozen=True)
 class MeasuredNoise:
-    """The noise that steps added, over the noise that the optimizer stated: a root mean square over so many numbers."""
+    """Noise that the steps added, relative to the noise that the optimizer states."""
 
     share: float
+    """Root mean square of the measured noise, divided by the stated standard deviation."""
     numbers: int
+    """Number of noise values that were measured."""
 
     @property
-    def falls_short(self) -> bool:
-        """Whether there was less than stated, by more than chance."""
-        return self.share < 1 - max(_LEAST_SHORTFALL, _STANDARD_ERRORS / math.sqrt(2 * max(1, self.numbers)))
+    def is_too_small(self) -> bool:
+        """Whether the measured noise is smaller than stated, by more than chance explains."""
+        return self.share < 1 - max(_MIN_SHORTFALL, _STANDARD_ERRORS / math.sqrt(2 * max(1, self.numbers)))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What an engine was told, and what a run with it did.
+    """Settings of an engine, and what a run with it did.
 
-    ``noises`` are the noise multipliers that steps had, with the number of steps of each; ``history`` is what the accountant
-    knows: (noise multiplier, sampling rate, steps).
+    ``noises`` holds pairs (noise multiplier, number of steps) of the run. ``history`` holds what the accountant has counted, as
+    triples (noise multiplier, sampling rate, number of steps).
     """
 
     records: int
     sample_rate: float
     max_grad_norm: float = field(compare=False)
-    """after the run: adaptive clipping changes it"""
+    """Value after the run; adaptive clipping changes it."""
     expected_batch_size: float
     poisson: bool
     secure_mode: bool
@@ -65,10 +67,10 @@ class Settings:
     steps: int
     noises: tuple[tuple[float, int], ...]
     history: tuple[tuple[float, float, int], ...]
-    counted: Any = field(repr=False, compare=False)
-    """the accountant itself"""
+    accountant_copy: Any = field(repr=False, compare=False)
+    """Copy of the accountant after the run."""
     measured: MeasuredNoise | None = field(default=None, compare=False)
-    """if it was measured"""
+    """None if the noise was not measured."""
 
     @classmethod
     def of(
@@ -82,7 +84,7 @@ class Settings:
         noises: Mapping[float, int],
         measured: MeasuredNoise | None = None,
     ) -> Settings:
-        """The settings of a run that has ended."""
+        """Return the settings of a run that has ended."""
         rate = loader.sample_rate if poisson else 1 / len(loader)
         return cls(
             records=len(loader.dataset),
@@ -95,73 +97,82 @@ class Settings:
             steps=steps,
             noises=tuple(sorted(noises.items())),
             history=tuple((float(n), float(r), int(k)) for n, r, k in engine.accountant.history),
-            counted=copy.deepcopy(engine.accountant),
+            accountant_copy=copy.deepcopy(engine.accountant),
             measured=measured,
         )
 
     @property
     def noise_multiplier(self) -> float:
-        """The least noise that a step had."""
+        """The smallest noise multiplier of any step."""
         return min((noise for noise, _ in self.noises), default=0.0)
 
     def claim(self, delta: float) -> Claim:
-        """The ε that the engine's accountant states for a δ."""
+        """Return the claim of the engine's accountant: the ε that it states for this δ."""
         delta = checks.probability(delta=delta)
         if not self.history:
             raise AuditFailed("the engine's accountant has counted no step; was optimizer.step() called on its optimizer?")
-        return Claim(float(self.counted.get_epsilon(delta=delta)), delta)
+        return Claim(float(self.accountant_copy.get_epsilon(delta=delta)), delta)
 
     def difference(self, other: Settings) -> str | None:
-        """Which setting of this run another run had otherwise, in words; None if they are the same."""
+        """Describe the first setting in which another run differs from this one; None if there is none."""
         for name in ("steps", "noises", "sample_rate", "expected_batch_size", "history"):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours != theirs:
-                return f"{name.replace('_', ' ')} {ours}, another {theirs}"
+            this_value, other_value = getattr(self, name), getattr(other, name)
+            if this_value != other_value:
+                return f"{name.replace('_', ' ')} {this_value}, another {other_value}"
         return None
 
     def checks(self) -> tuple[Check, ...]:
-        """All that does not fit together."""
+        """Return all inconsistencies."""
         return tuple(self._checks())
 
     def _checks(self) -> Iterator[Check]:
         if not self.poisson:
             yield Check(
                 "fixed-size batches",
-                f"the {self.accountant} accountant assumes Poisson sampling, the loader cuts a shuffled data set into batches; "
-                "a final model does not show the difference. Use poisson_sampling=True",
+                f"the {self.accountant} accountant assumes Poisson sampling, but the loader splits a shuffled data set into "
+                "batches; an audit of the final model cannot detect the difference. Use poisson_sampling=True",
             )
         exact = self.records * self.sample_rate
         if abs(exact - self.expected_batch_size) > 1e-9 * exact:
             yield Check(
                 "batch size floored",
-                f"a batch has {exact:g} records on average, gradients are divided by {self.expected_batch_size:g}",
+                f"a batch has {exact:g} records on average, but gradients are divided by {self.expected_batch_size:g}",
             )
         if not self.secure_mode:
             yield Check(
                 "secure_mode off",
-                "noise is made with floating-point numbers of an ordinary generator, which can be attacked",
+                "noise comes from an ordinary generator of floating-point numbers, which can be attacked",
             )
-        told = sum(steps for _, _, steps in self.history)
-        if told != self.steps:
-            yield Check("steps not counted", f"the optimizer took {self.steps}, the accountant knows of {told}")
-        overstated = self._overstated()
+        counted_steps = sum(steps for _, _, steps in self.history)
+        if counted_steps != self.steps:
+            yield Check(
+                "steps not counted",
+                f"the optimizer took {self.steps} steps, but the accountant has counted {counted_steps}",
+            )
+        overstated = self._overstated_noise()
         if overstated is not None:
             yield Check(
-                "noise overstated", f"the accountant was told {overstated[0]:g}, the optimizer had {overstated[1]:g}"
+                "noise overstated",
+                f"the accountant has counted a noise multiplier of {overstated[0]:g}, but the optimizer used {overstated[1]:g}",
             )
-        if self.measured is not None and self.measured.falls_short:
-            yield Check("noise missing", f"steps added {self.measured.share:.3g} times the noise that the optimizer states")
+        if self.measured is not None and self.measured.is_too_small:
+            yield Check(
+                "noise missing", f"the steps added {self.measured.share:.3g} times the noise that the optimizer states"
+            )
         rate = min((rate for _, rate, _ in self.history), default=1.0)
         if rate * _SLACK < self.sample_rate:
             yield Check(
                 "sampling rate understated",
-                f"the accountant was told {rate:g}, the loader samples {self.sample_rate:g}",
+                f"the accountant has counted a rate of {rate:g}, but the loader samples at {self.sample_rate:g}",
             )
 
-    def _overstated(self) -> tuple[float, float] | None:
-        """A noise that the accountant was told and a smaller one that a step had in its place, from the least upwards."""
-        told: Counter[float] = Counter()
+    def _overstated_noise(self) -> tuple[float, float] | None:
+        """Return a noise multiplier that the accountant has counted and a smaller one that a step used; None if there is none.
+
+        Counted and used multipliers are compared in increasing order, whatever the order of the steps.
+        """
+        counted: Counter[float] = Counter()
         for noise, _, steps in self.history:
-            told[noise] += steps
-        pairs = zip(sorted(told.elements()), sorted(Counter(dict(self.noises)).elements()), strict=False)
-        return next(((stated, had) for stated, had in pairs if stated > had * _SLACK), None)
+            counted[noise] += steps
+        pairs = zip(sorted(counted.elements()), sorted(Counter(dict(self.noises)).elements()), strict=False)
+        return next(((stated, used) for stated, used in pairs if stated > used * _SLACK), None)

@@ -1,4 +1,4 @@
-"""Any trainer: ``train(records, seed) -> model`` and ``loss(model, record) -> float`` are all that it takes."""
+"""Audit any trainer, given ``train(records, seed) -> model`` and ``loss(model, record) -> float``."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp._runtime.global_generators import seed_global_generators
 from lidp._runtime.user_code import must_propagate, user_code
+from lidp.arrays import NamedArrays
 from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
 
-Floats = NDArray[np.float64]
 Loss = Callable[[Any, Any], float]
-"""Of a model on a record."""
-LossOf = Callable[[Any, int], float]
-"""Of an output on the record of the pool that has a number."""
+"""Loss of a model on a record."""
+PoolLoss = Callable[[Any, int], float]
+"""Loss of an output on the record of the pool with this number."""
 
-SAME_RUNS = (
-    "two pilot runs with different seeds came out exactly the same: the trainer does not use its seed, so that all runs would have "
-    "the same noise and a true claim could be refuted; or it adds none. Use the seed; "
-    "or no pilot runs (pilots=0, --pilots 0) to audit it as it is"
+IDENTICAL_PILOTS = (
+    "two pilot runs with different seeds gave exactly the same result. Either the trainer ignores its seed, so that all runs would "
+    "have the same noise and a true claim could be refuted: use the seed. Or it adds no noise: to audit it anyway, train no pilot "
+    "models (pilots=0, --pilots 0)"
 )
 
 
 class PilotWarning(UserWarning):
-    """Pilot runs failed: the audit stays valid, and rests on fewer of them."""
+    """Some pilot runs failed. The audit remains valid, and uses the others."""
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """``train(records, seed)`` as a mechanism. All randomness of the training must come from the seed."""
+    """A function ``train(records, seed)`` as a mechanism. All randomness of the training must come from the seed."""
 
     train: Callable[[Any, int], Any]
 
@@ -47,7 +47,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class RecordLoss:
-    """The loss of a model on the record of the pool that has a number. The loss gets a copy of it."""
+    """Returns the loss of a model on the record of the pool with a given number. The loss function gets a copy of it."""
 
     loss: Loss
     pool: Any = field(repr=False)
@@ -58,77 +58,80 @@ class RecordLoss:
 
 @dataclass(frozen=True)
 class PoolScore:
-    """How much smaller the loss on a canary is than under pilot models, in units of its spread among them.
+    """Mean loss of pilot models on a canary minus its loss in this run, in units of its spread among the pilot models.
 
-    Without pilot models: minus the loss. A canary is a number in the pool; ``loss_of(output, number)`` is its loss.
+    Without pilot models, the score is minus the loss. A canary is a number in the pool; ``loss_of(output, number)`` is its loss.
     """
 
-    loss_of: LossOf
+    loss_of: PoolLoss
 
-    def __call__(self, output: Any, canary: int, *prepared: Mapping[str, NDArray[Any]]) -> float:
+    def __call__(self, output: Any, canary: int, *prepared: NamedArrays) -> float:
         number = int(canary)
         loss = self.loss_of(output, number)
         if not prepared:
             return -loss
-        found: float = (prepared[0]["pool_losses"][number] - loss) / prepared[0]["pool_spreads"][number]
-        return found
+        score: float = (prepared[0]["pool_losses"][number] - loss) / prepared[0]["pool_spreads"][number]
+        return score
 
 
 @dataclass(frozen=True)
 class PoolPilots:
-    """A preparation step: train ``models`` on the records alone, and note their mean loss on each record of the pool.
+    """A preparation step: train ``models`` models without canaries, and return their mean loss on each record of the pool.
 
-    Those that fail are left out, with a :class:`PilotWarning`; it is an error only if all do.
+    Pilot runs that fail are left out with a :class:`PilotWarning`. It is an error only if all of them fail.
     """
 
     mechanism: Callable[[Any, np.random.Generator], Any]
-    loss_of: LossOf
+    loss_of: PoolLoss
     models: int
 
     def __call__(self, records: PooledRecords, rng: np.random.Generator) -> Prepared:
         numbers = range(count(records.pool))
-        found: list[NDArray[Any]] = []
-        trouble: BaseException | None = None
-        for own in rng.spawn(self.models):
-            seed_global_generators(own)
+        pool_losses: list[NDArray[Any]] = []
+        first_error: BaseException | None = None
+        for pilot_rng in rng.spawn(self.models):
+            seed_global_generators(pilot_rng)
             try:
                 with user_code():
-                    output = self.mechanism(records.with_canaries(np.empty(0, np.int64)), own)
+                    output = self.mechanism(records.with_canaries(np.empty(0, np.int64)), pilot_rng)
                     losses = np.array([self.loss_of(output, number) for number in numbers])
                 if not np.isfinite(losses).all():
                     raise InvalidArgument(
                         f"the loss on record {int(np.argmin(np.isfinite(losses)))} of the pool is not finite"
                     )
-                found.append(losses)
-            except BaseException as error:  # whatever a trainer may raise; one bad run must not end the audit
+                pool_losses.append(losses)
+            except BaseException as error:  # anything that a trainer may raise; one failed run must not end the audit
                 if must_propagate(error):
                     raise
-                trouble = trouble or error
-        if not found:
-            raise AuditFailed(f"all {self.models} pilot runs failed, the first with: {trouble}") from trouble
-        if len(found) < self.models:
-            told = (
-                f"{self.models - len(found)} of {self.models} pilot runs failed and are left out, the first with: {trouble}"
+                first_error = first_error or error
+        if not pool_losses:
+            raise AuditFailed(f"all {self.models} pilot runs failed, the first with: {first_error}") from first_error
+        failed = self.models - len(pool_losses)
+        if failed:
+            warnings.warn(
+                f"{failed} of {self.models} pilot runs failed and are left out, the first with: {first_error}; repair the trainer, "
+                "or expect the same share of trials to fail",
+                PilotWarning,
+                stacklevel=1,
             )
-            warnings.warn(f"{told}; mend the trainer, or expect as many of the trials to fail", PilotWarning, stacklevel=1)
-        if len(found) > 1 and np.array_equal(found[0], found[1]):
-            raise AuditFailed(SAME_RUNS)
-        means, spreads = difficulty(np.array(found))
-        # Where pilot models hardly differ, models with a canary may all the same: half-way to what the pool has in common.
+        if len(pool_losses) > 1 and np.array_equal(pool_losses[0], pool_losses[1]):
+            raise AuditFailed(IDENTICAL_PILOTS)
+        means, spreads = difficulty(np.array(pool_losses))
+        # Models with a canary may differ even where pilot models hardly do: shrink half-way to the mean variance of the pool.
         spreads = np.sqrt((spreads**2 + np.mean(spreads**2)) / 2)
         return Prepared({"pool_losses": means, "pool_spreads": spreads}, models=self.models)
 
 
 def pool_target(
     mechanism: Any,
-    loss_of: LossOf,
+    loss_of: PoolLoss,
     data: PooledRecords,
     *,
     pilots: int,
     name: str,
     facts: Mapping[str, float | str] | None = None,
 ) -> Target:
-    """A target whose canaries are records of a pool and whose score is a loss."""
+    """Return a target whose canaries are records of a pool, and whose score is based on a loss."""
     return Target(
         mechanism,
         CanaryPool(count(data.pool)),
@@ -150,21 +153,23 @@ def trainer_target(
     name: str = "",
     facts: Mapping[str, float | str] | None = None,
 ) -> Target:
-    """A target from any way to train.
+    """Return a target for any training function.
 
     Args:
-        train: ``train(records, seed) -> model``. What is public about the data, such as a sampling rate, must not depend on how
-            many records there are: canaries are among them in some runs and not in others.
-        loss: ``loss(model, record) -> float``, smaller for records that the model has seen.
-        records: the data: a list, an array, or a tuple of arrays (columns); ``train`` gets the same make with canaries added.
-        canaries: a pool of records of the same make that canaries are drawn from, fixed beforehand.
-        pilots: models trained before the audit, without canaries, to learn how hard each record of the pool is; 0 for none.
+        train: ``train(records, seed) -> model``. Public quantities, such as a sampling rate, must not depend on the number of
+            records: canaries are among them in some runs and not in others.
+        loss: ``loss(model, record) -> float``, smaller for records on which the model was trained.
+        records: the data: a list, an array, or a tuple of arrays (columns); ``train`` gets the same type with canaries added.
+        canaries: a pool of records of the same type, fixed before the audit, from which canaries are drawn.
+        pilots: number of models trained before the audit without canaries, to measure how hard each record of the pool is; may
+            be 0.
+        facts: numbers or words by name, which results show.
 
-    Guarantee: valid whatever ``train`` and ``loss`` do, if runs are independent but for what they are given.
+    Guarantee: valid for any ``train`` and ``loss``, if runs are independent given their arguments.
     """
-    for which, function in (("train", train), ("loss", loss)):
+    for argument, function in (("train", train), ("loss", loss)):
         if not callable(function):
-            raise InvalidArgument(f"{which} must be callable, got {function!r}")
+            raise InvalidArgument(f"{argument} must be callable, got {function!r}")
     name = name or str(getattr(train, "__qualname__", type(train).__qualname__))
     data = PooledRecords(records, canaries)
     return pool_target(Trainer(train), RecordLoss(loss, data.pool), data, pilots=pilots, name=name, facts=facts)

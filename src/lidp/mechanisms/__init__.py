@@ -1,1 +1,1 @@
-"""Mechanisms to audit."""
+"""Mechanisms to audit: the Gaussian mechanism, and a catalogue of correct and broken mechanisms."""

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism simulated the obvious way, with d-dimensional vectors: what the exact law is checked against."""
+"""Simulate the Gaussian mechanism with d-dimensional vectors: the reference for the fast simulation."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.scores import Scores
 from lidp.streams import Purpose, check_seed, stream
 
-Floats = NDArray[np.float64]
-
 
 def simulate_gaussian_naively(
     design: Design, *, trials: int, sigma: float, dimension: int = 10_000, seed: int = 0
 ) -> Scores:
-    """Scores with the law of :func:`simulate_gaussian`, by drawing every canary and every coordinate of the noise.
+    """Return scores with the law of :func:`simulate_gaussian`, by drawing every canary and every coordinate of the noise.
 
-    O(trials x canaries x dimension). The numbers of equal seeds differ between the two; their law does not.
+    This takes O(trials x canaries x dimension) time. For the same seed, the two functions return different scores of the same law.
     """
     trials, dimension = checks.count(trials=trials), checks.count(dimension=dimension)
     sigma, seed = checks.positive(sigma=sigma), check_seed(seed)
-    found: tuple[list[NDArray[np.generic]], list[NDArray[np.generic]]] = ([], [])
+    columns: tuple[list[NDArray[np.generic]], list[NDArray[np.generic]]] = ([], [])
     for trial in range(trials):
 
         def rng(purpose: Purpose, arm: int = 0, trial: int = trial) -> np.random.Generator:
@@ -43,9 +42,9 @@ def simulate_gaussian_naively(
             if isinstance(design, LeaveOneOut):
                 output = canaries[:-1].sum(axis=0) + sigma * rng(Purpose.NOISE, 0).standard_normal(dimension)
             pair = inserted, _sphere(rng(Purpose.HELD_OUT), design.held_out, dimension) @ output
-        for column, values in zip(found, pair, strict=True):
+        for column, values in zip(columns, pair, strict=True):
             column.append(values)
-    first, second = (np.array(column) for column in found)
+    first, second = (np.array(column) for column in columns)
     if isinstance(design, CoinFlip):
         return Scores(scores=first, coins=second, neighbours=design.neighbours)
     return Scores(inserted=first, held_out=second, neighbours=design.neighbours)

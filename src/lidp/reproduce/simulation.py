@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 from lidp._runtime.interrupts import Interrupts
-from lidp._runtime.workers import die_with_the_parent, leave_interrupts_to_the_parent, use_one_core
+from lidp._runtime.workers import die_with_parent, ignore_interrupts, use_one_core
 from lidp.errors import AuditFailed
 from lidp.reproduce.experiment import Cell, Computed, Experiment, Row, Scale, Session, Source
 
@@ -44,7 +44,7 @@ class Simulation(Source, Experiment):
                     return Computed([row for cell in cells for row in finished.get(cell.key, [])], len(missing))
                 computed = self._run_all([] if kept else missing, pool, session)
                 for done, (cell, rows) in enumerate(computed, start=1 + len(cells) - len(missing)):
-                    with interrupts.held():
+                    with interrupts.deferred():
                         session.store.keep_fact(cell.key, rows)
                         finished[cell.key] = rows
                     if interrupts.seen:  # also if the interrupt came in code that ignores exceptions
@@ -86,6 +86,6 @@ def _worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start_worker() -> None:
-    die_with_the_parent()
-    leave_interrupts_to_the_parent()
+    die_with_parent()
+    ignore_interrupts()
     use_one_core()

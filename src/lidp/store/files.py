@@ -1,4 +1,4 @@
-"""Open, create and name the SQLite files of stores: without trusting what they say, and on read-only media too."""
+"""Open, create and name the SQLite files of stores: without trusting their contents, and also on read-only media."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from urllib.parse import quote
 
 from lidp.errors import StoreError
 
-# What file systems report that cannot link: FAT, some network and container mounts.
+# Error numbers of file systems without hard links: FAT, some network and container mounts.
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-SIDE_FILES = ("-wal", "-shm", "-journal")
-_DRAFT = ".new"
-LARGEST_VALUE = 2**29
-"""How many bytes a text or an array of a store may have."""
+_SIDE_FILE_SUFFIXES = ("-wal", "-shm", "-journal")
+_DRAFT_SUFFIX = ".new"
+MAX_VALUE_BYTES = 2**29
+"""Largest size of a text or an array in a store, in bytes."""
 
 
 def connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
-    """Connect to an existing file, trusting nothing that it says about functions, and reading no value beyond a size."""
-    # Quoted as bytes: names need not be UTF-8. Two slashes at the beginning would name another machine.
+    """Connect to an existing file; refuse SQL functions that its schema calls, and values above ``MAX_VALUE_BYTES``."""
+    # Quoted as bytes, because names need not be UTF-8. Two leading slashes would name another machine.
     address = f"file:/{quote(os.fsencode(path).lstrip(b'/'))}?mode={mode}{options}"
     connection = sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
-        connection.execute("SELECT count(*) FROM sqlite_schema")  # opens the file, which connecting does not
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        connection.execute("SELECT count(*) FROM sqlite_schema")  # opens the file; connecting does not
     except BaseException:
         connection.close()
         raise
@@ -39,7 +39,7 @@ def connect(path: Path, mode: str, options: str = "") -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Connect without ever writing to the file; where not even SQLite's side files can be made, read it as it lies there."""
+    """Connect without ever writing to the file. Where SQLite cannot create its side files, read the file without them."""
     try:
         return connect(path, "ro")
     except sqlite3.OperationalError:
@@ -48,7 +48,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     log = path.with_name(path.name + "-wal")
     if not log.is_file() or not log.stat().st_size:
         return connect(path, "ro", "&immutable=1")
-    # Nobody writes there: trials that wait in the log are read from a copy.
+    # Nobody can write to this folder. Trials that are still in the log are read from a copy.
     with tempfile.TemporaryDirectory(prefix="lidp-") as folder:
         copy = Path(folder, "store.db")
         shutil.copyfile(path, copy)
@@ -69,8 +69,8 @@ def _on_read_only_file_system(path: Path) -> bool:
     return statvfs is not None and bool(statvfs(path.parent).f_flag & os.ST_RDONLY)
 
 
-def not_readable(path: Path, error: sqlite3.Error) -> StoreError:
-    """Say in one line why a file cannot be opened."""
+def opening_error(path: Path, error: sqlite3.Error) -> StoreError:
+    """Return the error that explains in one line why a file cannot be opened."""
     if isinstance(error, sqlite3.OperationalError):
         return StoreError(f"{path}: cannot be opened: {error}")
     if "not a database" in str(error):
@@ -78,17 +78,17 @@ def not_readable(path: Path, error: sqlite3.Error) -> StoreError:
     return StoreError(f"{path} is damaged: {error}")
 
 
-def refuse_side_files(path: Path) -> None:
-    """Refuse files that a deleted store left behind: SQLite would replay its log into the new one.
+def refuse_leftover_side_files(path: Path) -> None:
+    """Refuse side files of a deleted store, whose log SQLite would replay into a new store at ``path``.
 
-    An empty log, which readers leave, is removed instead.
+    An empty log, which readers leave behind, is removed instead.
 
     Raises:
-        StoreError: if there are any others.
+        StoreError: if there is any other side file.
     """
     if path.exists():
         return
-    log, index, journal = (path.with_name(path.name + suffix) for suffix in SIDE_FILES)
+    log, index, journal = (path.with_name(path.name + suffix) for suffix in _SIDE_FILE_SUFFIXES)
     if log.is_file() and not log.stat().st_size:
         index.unlink(missing_ok=True)
         log.unlink()
@@ -100,11 +100,11 @@ def refuse_side_files(path: Path) -> None:
             )
 
 
-def only_name(path: Path) -> Path:
-    """Return the path of a store with symbolic links followed: side files stand beside the file itself.
+def resolve_only_name(path: Path) -> Path:
+    """Return the path of a store with symbolic links resolved: SQLite keeps side files beside the file itself.
 
     Raises:
-        StoreError: if the file has other names (hard links), for which SQLite would keep other side files.
+        StoreError: if the file has several names (hard links), for each of which SQLite would keep its own side files.
     """
     path = path.resolve()
     try:
@@ -115,41 +115,47 @@ def only_name(path: Path) -> Path:
         names -= _remove_drafts(path)
     if names > 1:
         raise StoreError(
-            f"{path} has {names} names (hard links), and trials written under one would be missing under another; copy it to a "
-            "file of its own, together with its -wal file"
+            f"{path} has {names} names (hard links), and trials written under one would be missing under another; copy it, "
+            "together with its -wal file, to a file that has only one name"
         )
     return path
 
 
-def draft_of(path: Path) -> Path:
-    """Return a new name for a store that is being made."""
-    return path.with_name(f"{path.name}.{secrets.token_hex(8)}{_DRAFT}")
+def new_draft_path(path: Path) -> Path:
+    """Return a new temporary path for a store that is being created."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(8)}{_DRAFT_SUFFIX}")
 
 
 def _remove_drafts(path: Path) -> int:
-    """Remove names that a killed process left when it was making this store; return how many."""
+    """Remove temporary names that a process left when it was killed while creating this store; return their number."""
     drafts = [
-        draft for draft in path.parent.glob(f"{glob.escape(path.name)}.*{_DRAFT}") if identity(draft) == identity(path)
+        draft
+        for draft in path.parent.glob(f"{glob.escape(path.name)}.*{_DRAFT_SUFFIX}")
+        if file_identity(draft) == file_identity(path)
     ]
     for draft in drafts:
         draft.unlink(missing_ok=True)
     return len(drafts)
 
 
-def settle(draft: Path, path: Path) -> None:
-    """Give a finished draft its name, if that is free."""
+def publish_draft(draft: Path, path: Path) -> None:
+    """Give a finished draft its final name.
+
+    Raises:
+        OSError: if a file of that name exists.
+    """
     try:
         os.link(draft, path)
     except OSError as error:
         if path.exists() or error.errno not in _NO_HARD_LINKS:
             raise
-        draft.rename(path)  # two writers that begin within the same moment are not told apart on such file systems
+        draft.rename(path)  # not exclusive: of two audits that begin at the same moment, the later one wins
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None if there is none."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file, which change when it is replaced; None if there is no such file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

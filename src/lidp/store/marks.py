@@ -1,8 +1,8 @@
-"""Tell stores that this user made on this machine from those that came from elsewhere.
+"""Distinguish stores that this user made on this machine from stores of other origin.
 
-Resuming an audit runs the code that its store names. A store therefore carries a keyed mark: a message authentication code over the
-audit's id, its configuration and the folder in which it was begun, under a random key that only this user can read. Nobody without
-that key can make a store that passes for one's own.
+Resuming an audit runs the code that its store names. A store therefore carries a mark: a message authentication code over the
+audit's id, its configuration and the folder in which it was begun, under a random key that only this user can read. Without that
+key, nobody can make a store that this user would resume without being asked.
 """
 
 from __future__ import annotations
@@ -22,27 +22,33 @@ from lidp.store import MARK, Store
 _KEY_BYTES = 32
 
 
-def own_mark(configuration: Mapping[str, Any]) -> Callable[[bytes], Any]:
-    """Return what makes the mark of a new store from the id of its audit: None without a home folder to keep a key in."""
+def user_mark(configuration: Mapping[str, Any]) -> Callable[[bytes], Any]:
+    """Return a function that maps the id of a new audit to the mark of its store.
 
-    def mark(audit: bytes) -> Any:
-        key, folder = _key(create=True), _current_folder()
-        return None if key is None else {"folder": folder, "mark": _mark(key, audit, configuration, folder)}
+    The mark is None if there is no home folder in which a key can be kept.
+    """
+
+    def mark(audit_id: bytes) -> Any:
+        key, folder = _load_key(create=True), _current_folder()
+        return (
+            None if key is None else {"folder": folder, "mark": _authentication_code(key, audit_id, configuration, folder)}
+        )
 
     return mark
 
 
-def is_own(store: Store, *, here: bool) -> bool:
-    """Return whether this user made the store on this machine; with ``here``, also in the current folder."""
-    made = store.fact(MARK)
-    key = _key(create=False)
-    if key is None or not isinstance(made, dict):
+def made_by_this_user(store: Store, *, in_current_folder: bool) -> bool:
+    """Return whether this user made the store on this machine; with ``in_current_folder``, also in this folder."""
+    mark = store.fact(MARK)
+    key = _load_key(create=False)
+    if key is None or not isinstance(mark, dict):
         return False
-    folder, mark = made.get("folder"), made.get("mark")
-    if not isinstance(folder, str) or not isinstance(mark, str):
+    folder, code = mark.get("folder"), mark.get("mark")
+    if not isinstance(folder, str) or not isinstance(code, str):
         return False
-    authentic = hmac.compare_digest(_mark(key, store.audit_id, store.configuration, folder).encode(), mark.encode())
-    return authentic and (not here or folder == _current_folder())
+    expected = _authentication_code(key, store.audit_id, store.configuration, folder)
+    authentic = hmac.compare_digest(expected.encode(), code.encode())
+    return authentic and (not in_current_folder or folder == _current_folder())
 
 
 def _current_folder() -> str:
@@ -52,13 +58,13 @@ def _current_folder() -> str:
         return ""
 
 
-def _mark(key: bytes, audit: bytes, configuration: Mapping[str, Any], folder: str) -> str:
-    told = json.dumps([audit.hex(), configuration, folder], sort_keys=True)
-    return hmac.new(key, told.encode(), hashlib.sha256).hexdigest()
+def _authentication_code(key: bytes, audit_id: bytes, configuration: Mapping[str, Any], folder: str) -> str:
+    message = json.dumps([audit_id.hex(), configuration, folder], sort_keys=True)
+    return hmac.new(key, message.encode(), hashlib.sha256).hexdigest()
 
 
-def _key(*, create: bool) -> bytes | None:
-    """Return this user's key; create it if there is none and that is asked for."""
+def _load_key(*, create: bool) -> bytes | None:
+    """Return this user's key, None if there is none. With ``create``, create a missing key."""
     path = _key_path()
     if path is None:
         return None
@@ -87,7 +93,7 @@ def _read_key(path: Path) -> bytes | None:
 
 
 def _write_key(path: Path) -> None:
-    """Write a new key, whole or not at all; of two processes that do so at once, the first one wins."""
+    """Write a new key, completely or not at all. If two processes write one at the same time, the first one wins."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:

@@ -1,4 +1,4 @@
-"""Write finished trials to the store soon after they finish, also while the next trial runs for hours."""
+"""Save trials soon after they finish, even while the next trial runs for hours."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store
 
 WRITE_SECONDS = 0.2
-"""How long a finished trial may wait before it is written."""
+"""Longest time that a finished trial waits before it is saved."""
 
 
 class Recorder:
-    """Collects finished trials and writes them in batches.
+    """Collects finished trials and saves them in batches.
 
-    With ``timer`` a thread writes what has waited for ``WRITE_SECONDS``: for executors that run trials in this process and give the
-    driver no turn meanwhile. Other executors may fork, which is unsafe beside a thread; they yield empty lists while they wait.
+    With ``timer``, a thread saves trials that have waited for ``WRITE_SECONDS``. Executors that run trials in this process need
+    it, because they return no control to the audit meanwhile. Other executors yield empty lists while they wait; they may fork
+    processes, which is unsafe while a thread runs, and so must not use it.
     """
 
     def __init__(self, store: Store | None, *, timer: bool) -> None:
@@ -26,21 +27,21 @@ class Recorder:
         self._written: list[TrialRecord] = []
         self._error: Exception | None = None
         self._closed = False
-        self._timer = threading.Thread(target=self._write_on_time, name="lidp-recorder", daemon=True)
+        self._timer = threading.Thread(target=self._write_periodically, name="lidp-recorder", daemon=True)
         if timer and store is not None:
             self._timer.start()
 
     def add(self, records: Sequence[TrialRecord]) -> None:
-        """Take finished trials, to be written within ``WRITE_SECONDS``."""
+        """Accept finished trials, to be saved within ``WRITE_SECONDS``."""
         with self._changed:
             self._unwritten.extend(records)
             self._changed.notify()
 
     def write(self) -> list[TrialRecord]:
-        """Write what is not written yet, and return all trials that were written since the last call.
+        """Save all waiting trials, and return the trials that were saved since the last call.
 
         Raises:
-            StoreError: if they cannot be written; then also if the timer found that out.
+            StoreError: if trials could not be saved, now or earlier by the timer.
         """
         with self._changed:
             if self._error is not None:
@@ -56,22 +57,22 @@ class Recorder:
             self._written.extend(self._unwritten)
             self._unwritten = []
 
-    def _write_on_time(self) -> None:
+    def _write_periodically(self) -> None:
         with self._changed:
             while not self._closed:
                 self._changed.wait_for(lambda: self._unwritten or self._closed)
                 self._changed.wait_for(lambda: self._closed, timeout=WRITE_SECONDS)
                 try:
                     self._write()
-                except Exception as error:  # noqa: BLE001  # raised again where the driver looks
+                except Exception as error:  # noqa: BLE001  # raised again by the next write() or close()
                     self._error = error
                     return
 
     def close(self) -> None:
-        """Stop the timer, if there is one, and write what is left.
+        """Stop the timer, if there is one, and save all waiting trials.
 
         Raises:
-            StoreError: if that cannot be written.
+            StoreError: if trials could not be saved, now or earlier by the timer.
         """
         with self._changed:
             self._closed = True

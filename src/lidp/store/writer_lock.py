@@ -1,7 +1,10 @@
-"""One writer per store: an exclusive lock on a file beside the store, which the kernel releases when its process dies.
+"""Allow one writer per store: an exclusive lock on a file beside the store, which the kernel releases when its process dies.
 
-The lock is never taken on the store itself. Closing any handle of an SQLite file drops all POSIX locks that this process holds on
-it, also those of SQLite's own connections; another process would then delete the write-ahead log under a running audit.
+The lock is never taken on the store itself. Closing any handle of an SQLite file drops all POSIX locks of this process on that
+file, including those of SQLite's connections; another process would then delete the write-ahead log of a running audit.
+
+If the lock file is deleted, another process can create and lock a new one. The first process no longer holds the lock then
+(:meth:`WriterLock.is_held`), and the store refuses its writes.
 """
 
 from __future__ import annotations
@@ -16,26 +19,27 @@ from lidp.errors import StoreError
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover  # Windows has no flock; there SQLite's own locks must do
+except ImportError:  # pragma: no cover  # Windows has no flock; there only SQLite's locks protect the store
     fcntl = None  # type: ignore[assignment]
 
-SUFFIX = "-lock"
+_SUFFIX = "-lock"
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
-_HELD: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+_ALL_LOCKS: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
 class WriterLock:
-    """The right to write to a store, until :meth:`release` or the death of this process.
+    """The exclusive right to write to a store, until :meth:`release` or the end of this process.
 
     Raises:
-        StoreError: if another process has it, or the file beside the store cannot be made.
+        StoreError: if another process holds it.
+        OSError: if the lock file cannot be created.
     """
 
     def __init__(self, store: Path) -> None:
-        self.path = store.with_name(store.name + SUFFIX)
+        self.path = store.with_name(store.name + _SUFFIX)
         self._handle = self._acquire(store)
-        _HELD.add(self)
+        _ALL_LOCKS.add(self)
 
     def _acquire(self, store: Path) -> IO[Any]:
         while True:
@@ -49,32 +53,37 @@ class WriterLock:
                 raise StoreError(
                     f"{store} is being written to by another audit; wait for it, or use another store"
                 ) from None
-            if self._is_current(handle):
+            if self._is_lock_file(handle):
                 return handle
-            handle.close()  # its last owner deleted it between our opening and locking it
+            handle.close()  # the previous holder deleted the file after we opened it and before we locked it
 
-    def _is_current(self, handle: IO[Any]) -> bool:
+    def _is_lock_file(self, handle: IO[Any]) -> bool:
         try:
             return os.path.samestat(os.fstat(handle.fileno()), self.path.stat())
         except OSError:
             return False
 
+    def is_held(self) -> bool:
+        """Return whether this lock still excludes other writers: it does not if its file was deleted or replaced."""
+        return not self._handle.closed and self._is_lock_file(self._handle)
+
     def release(self) -> None:
-        """Give up the right to write, and delete the file."""
+        """Release the lock and delete its file, unless the file is that of another lock by now."""
         if not self._handle.closed:
-            with suppress(OSError):  # the folder is gone, say
-                self.path.unlink()
+            if self.is_held():
+                with suppress(OSError):  # the folder may be gone
+                    self.path.unlink()
             self._handle.close()
 
     def abandon(self) -> None:
-        """Close the handle and leave the file: for forked children, whose copy would keep the lock after the parent's death."""
+        """Close the handle and leave the file: a forked child's copy of it would keep the lock after the parent has ended."""
         self._handle.close()
 
 
-def _abandon_locks_of_the_parent() -> None:
-    for lock in list(_HELD):
+def _abandon_inherited_locks() -> None:
+    for lock in list(_ALL_LOCKS):
         lock.abandon()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_locks_of_the_parent)
+    os.register_at_fork(after_in_child=_abandon_inherited_locks)

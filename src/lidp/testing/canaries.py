@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp._runtime.global_generators import kept_global_generators, seed_global_generators
+from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.canaries import CanaryDistribution
 from lidp.testing.comparing import equal
 from lidp.testing.contract import Contract, require
@@ -63,7 +63,7 @@ class CanaryContract(Contract):
             require(number == size, f"draw(rng, {size}) returned {number} canaries")
 
     def test_draws_are_a_function_of_the_generator(self) -> None:
-        with kept_global_generators():
+        with preserve_global_generators():
             seed_global_generators(np.random.default_rng(1))
             first = copy.deepcopy(self._draw(self.seed, 5))
             seed_global_generators(np.random.default_rng(2))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lidp._runtime.global_generators import kept_global_generators, seed_global_generators
+from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.citations import Work
 from lidp.claim import Direction
 from lidp.designs import CoinFlip, Design, LeaveOneOut
@@ -185,7 +185,7 @@ class MethodContract(Contract):
     def test_same_scores_give_the_same_bound(self) -> None:
         scores = self._scores()
         before = {name: array.copy() for name, array in scores.to_arrays().items()}
-        with kept_global_generators():  # which a method must not use
+        with preserve_global_generators():  # which a method must not use
             seed_global_generators(np.random.default_rng(1))
             first = self._bound(scores)
             seed_global_generators(np.random.default_rng(2))

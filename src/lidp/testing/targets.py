@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lidp._runtime.global_generators import kept_global_generators, seed_global_generators
+from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.target import Output, Target, fingerprint, plain_preparation, with_canaries
@@ -73,7 +73,7 @@ class TargetContract(Contract):
 
     def test_randomness_comes_from_the_generator_only(self) -> None:
         target = self.make()
-        with kept_global_generators():
+        with preserve_global_generators():
             seed_global_generators(np.random.default_rng(1))
             first = copy.deepcopy(self._run(target, 1, 2))
             seed_global_generators(np.random.default_rng(2))

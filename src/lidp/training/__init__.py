@@ -1,4 +1,4 @@
-"""Training differentially private models fast, to audit them."""
+"""Train many small models with DP-SGD fast, to audit it."""
 
 from lidp.training.accounting import Accountant, Calibration, calibrate, epsilon_of_noise
 from lidp.training.model import Network

@@ -1,4 +1,4 @@
-"""How much noise DP-SGD needs, and what a noise buys: by ``dp-accounting``."""
+"""Compute the ε of DP-SGD for a noise multiplier, and the noise multiplier for an ε, with ``dp-accounting``."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from lidp import checks
 from lidp.claim import Neighbours
 from lidp.errors import InvalidArgument
 
-_NEAR = 1e-3  # how close, relatively, the search comes to the ε asked for, from below
-_FINE, _COARSE = 1e-4, 1e-3  # steps in which privacy losses are counted; coarse ones are ten times as fast, and never below
-_ROUNDS = 60
-_LARGEST_HALF = 300.0  # of ε under replace-one neighbours; beyond it no number of use is left of δ
+_RELATIVE_TOLERANCE = 1e-3  # the search ends at an ε that is below the requested one by at most this
+_FINE, _COARSE = (
+    1e-4,
+    1e-3,
+)  # discretisation of privacy losses; the coarse one is ten times faster and never gives a smaller ε
+_MAX_ROUNDS = 60
+_MAX_HALF_EPSILON = 300.0  # under replace-one neighbours; beyond it δ' underflows
 
 
 class Accountant(StrEnum):
-    """Which accounting."""
+    """The method of privacy accounting."""
 
     PLD = "pld"
-    """privacy loss distributions: nearly exact"""
+    """Privacy loss distributions, which are nearly exact."""
     RDP = "rdp"
-    """Rényi DP, as in the paper: somewhat more noise"""
+    """Rényi DP, as in the paper; requires somewhat more noise."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A noise multiplier, and the ε that it buys at δ for so many steps at a sampling rate, under Poisson sampling."""
+    """A noise multiplier, and the ε that it gives at δ for a number of steps with Poisson sampling at a rate."""
 
     sigma: float
     epsilon: float
@@ -51,10 +54,10 @@ def epsilon_of_noise(
     accountant: Accountant | str = Accountant.PLD,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> float:
-    """The ε at δ of ``steps`` Gaussian steps with noise multiplier ``sigma``, each on a Poisson sample of the records.
+    """Return the ε at δ of ``steps`` Gaussian steps with noise multiplier ``sigma``, each on a Poisson sample of the records.
 
-    Replacing a record is removing one and adding another: (2ε, (1 + e^ε) δ') follows from (ε, δ') for add/remove. That is an
-    upper bound, not the exact value.
+    Under replace-one neighbours this is an upper bound and not the exact value: replacing a record is removing one and adding
+    another, so that (ε, δ') under add/remove gives (2ε, (1 + e^ε) δ').
     """
     return _epsilon(sigma, delta, rate, steps, _accountant(accountant), neighbours, _FINE)
 
@@ -68,44 +71,50 @@ def calibrate(
     accountant: Accountant | str = Accountant.PLD,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Calibration:
-    """The least noise multiplier that is (ε, δ)-DP by the accountant, to a few parts in a thousand of ε."""
+    """Return the smallest noise multiplier that is (ε, δ)-DP by the accountant, up to a few thousandths of ε.
+
+    The ε of the result never exceeds ``epsilon``.
+    """
     epsilon, accountant = checks.positive(epsilon=epsilon), _accountant(accountant)
 
-    def bought(sigma: float, by: Accountant, interval: float = _COARSE) -> float:
+    def epsilon_of(sigma: float, by: Accountant, interval: float = _COARSE) -> float:
         return _epsilon(sigma, delta, rate, steps, by, neighbours, interval)
 
-    # Rényi accounting is fast and never below the truth, so its noise is where the search for less begins.
-    enough = _least(lambda sigma: bought(sigma, Accountant.RDP), epsilon, 1.0)
+    # Rényi accounting is fast and never gives a smaller ε than the exact one: its noise is a good start for the search.
+    sigma = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.RDP), epsilon, 1.0)
     if accountant is Accountant.PLD:
-        enough = _least(lambda sigma: bought(sigma, Accountant.PLD), epsilon, enough)
-    return Calibration(enough, bought(enough, accountant, _FINE), delta, rate, steps, accountant, neighbours)
+        sigma = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.PLD), epsilon, sigma)
+    return Calibration(sigma, epsilon_of(sigma, accountant, _FINE), delta, rate, steps, accountant, neighbours)
 
 
-def _least(bought: Callable[[float], float], epsilon: float, start: float) -> float:
-    """A noise whose ε is at most ``epsilon`` and close to it; ε falls with the noise, about like a power of it."""
+def _smallest_noise(epsilon_of: Callable[[float], float], epsilon: float, start: float) -> float:
+    """Return a noise multiplier whose ε is at most ``epsilon`` and close to it, by a search that begins at ``start``.
+
+    The search uses that ε falls with the noise, roughly like a power of it.
+    """
     enough = start
-    while bought(enough) > epsilon:
+    while epsilon_of(enough) > epsilon:
         enough *= 2
         if enough > 1e6:
-            raise InvalidArgument(f"no noise multiplier up to {enough:g} buys ε = {epsilon:g}")
-    little, found = enough / 2, bought(enough)
-    while bought(little) <= epsilon:
-        enough, found = little, bought(little)
-        little /= 2
-        if little < 1e-4:
+            raise InvalidArgument(f"no noise multiplier up to {enough:g} gives ε = {epsilon:g}")
+    too_little, reached = enough / 2, epsilon_of(enough)
+    while epsilon_of(too_little) <= epsilon:
+        enough, reached = too_little, epsilon_of(too_little)
+        too_little /= 2
+        if too_little < 1e-4:
             raise InvalidArgument(f"ε = {epsilon:g} needs next to no noise; lower it, or train for longer")
-    much = bought(little)
-    while found < epsilon * (1 - _NEAR):
-        # between the two in logarithms; halfway if that would hardly move
+    exceeded = epsilon_of(too_little)
+    while reached < epsilon * (1 - _RELATIVE_TOLERANCE):
+        # Interpolate in logarithms, but at least a tenth of the interval from its ends; bisect if ε is infinite.
         share = 0.5
-        if math.isfinite(much):
-            share = (math.log(much) - math.log(epsilon)) / (math.log(much) - math.log(max(found, 1e-9)))
-        between = little * (enough / little) ** min(max(share, 0.1), 0.9)
-        at = bought(between)
-        if at <= epsilon:
-            enough, found = between, at
+        if math.isfinite(exceeded):
+            share = (math.log(exceeded) - math.log(epsilon)) / (math.log(exceeded) - math.log(max(reached, 1e-9)))
+        between = too_little * (enough / too_little) ** min(max(share, 0.1), 0.9)
+        at_between = epsilon_of(between)
+        if at_between <= epsilon:
+            enough, reached = between, at_between
         else:
-            little, much = between, at
+            too_little, exceeded = between, at_between
     return enough
 
 
@@ -117,23 +126,22 @@ def _epsilon(
     if neighbours is Neighbours.ADD_REMOVE:
         return _add_remove(sigma, delta, rate, steps, accountant, interval)
     half = 0.0
-    for _ in range(_ROUNDS):  # δ' = δ / (1 + e^ε) depends on the ε that it gives; a few rounds settle it
-        if half > _LARGEST_HALF:
+    for _ in range(_MAX_ROUNDS):  # δ' = δ / (1 + e^ε) depends on the ε that it gives: iterate to a fixed point
+        if half > _MAX_HALF_EPSILON:
             break
-        found = _add_remove(sigma, delta / (1 + math.exp(half)), rate, steps, accountant, interval)
-        if found <= half:  # (half, δ') holds for add/remove, with no tolerance
+        needed = _add_remove(sigma, delta / (1 + math.exp(half)), rate, steps, accountant, interval)
+        if needed <= half:  # (half, δ') holds under add/remove, without any tolerance
             return 2 * half
-        half = found * (
-            1 + 1e-6
-        )  # a little above, or the search would come near the solution from below and never reach it
-    return math.inf  # not settled, or as good as no privacy: too much is safe, too little is not
+        # A little above: otherwise the iteration would approach the fixed point from below and never reach it.
+        half = needed * (1 + 1e-6)
+    return math.inf  # no fixed point, or practically no privacy; an upper bound may be too large, never too small
 
 
-@lru_cache(maxsize=4096)  # the search asks for the same noise more than once, and so do many audits of one process
+@lru_cache(maxsize=4096)  # the search repeats noise multipliers, and so do several audits in one process
 def _add_remove(sigma: float, delta: float, rate: float, steps: int, accountant: Accountant, interval: float) -> float:
     import dp_accounting
 
-    # It warns of orders that it leaves out, which makes the result larger, not wrong.
+    # It warns of Rényi orders that it skips; skipping makes ε larger, which is valid.
     logging.getLogger("absl").setLevel(logging.ERROR)
     event: Any = dp_accounting.GaussianDpEvent(sigma)
     if rate < 1:
@@ -152,7 +160,4 @@ def _add_remove(sigma: float, delta: float, rate: float, steps: int, accountant:
 
 
 def _accountant(name: Accountant | str) -> Accountant:
-    try:
-        return Accountant(name)
-    except ValueError:
-        raise InvalidArgument(f"accountant must be pld or rdp, got {name!r}") from None
+    return checks.member(Accountant, accountant=name)

@@ -1,21 +1,21 @@
-"""Canaries that are gradients in random directions, of as many numbers as a model has parameters."""
+"""Gradient canaries in random directions, with one number per parameter of the model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Singles
 
 
 @dataclass(frozen=True)
 class RandomGradients:
     """Gradients of length ``radius`` in uniformly random directions of R^dimension.
 
-    What :class:`lidp.UniformSphere` draws, in single precision and several times faster: drawing the canaries of a perceptron took
-    almost as long as training it.
+    The distribution is that of :class:`lidp.UniformSphere`, in single precision and several times faster: drawing the canaries of a
+    perceptron took almost as long as training it.
     """
 
     dimension: int
@@ -25,8 +25,8 @@ class RandomGradients:
         checks.count(dimension=self.dimension)
         checks.positive(radius=self.radius)
 
-    def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.float32]:
-        """An array (size, dimension), a row per canary."""
+    def draw(self, rng: np.random.Generator, size: int) -> Singles:
+        """Return an array of shape (size, dimension), one row per canary."""
         from lidp._compiled.noise import LANES, fill_noise
 
         gradients = np.empty((size, self.dimension), np.float32)

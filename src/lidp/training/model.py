@@ -1,4 +1,4 @@
-"""Linear models and multi-layer perceptrons as flat vectors of parameters."""
+"""Linear models and multi-layer perceptrons whose parameters are one flat vector."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-
-Singles = NDArray[np.float32]
+from lidp.arrays import Floats, Singles
 
 
 @dataclass(frozen=True)
 class Network:
-    """Layers of these widths with rectifiers between them; softmax and cross-entropy at the end.
+    """Linear layers of the given widths with rectifiers between them, followed by softmax and cross-entropy.
 
-    ``Network(784, 10)`` is a linear model. Parameters are one vector: for each layer its weights (outputs x inputs), then its
-    biases.
+    ``Network(784, 10)`` is a linear model. The vector of parameters holds, for each layer, its weights (outputs x inputs) and then
+    its biases.
     """
 
     features: int
@@ -32,47 +31,50 @@ class Network:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Features, hidden layers, classes."""
+        """Widths of the input, of the hidden layers and of the output."""
         return (self.features, *self.hidden, self.classes)
 
     @property
     def size(self) -> int:
-        """How many parameters."""
-        return sum((inputs + 1) * outputs for inputs, outputs in self._pairs())
+        """Number of parameters."""
+        return sum((inputs + 1) * outputs for inputs, outputs in self._layer_shapes())
 
     def initial(self, rng: np.random.Generator) -> Singles:
-        """Zeros for a linear model; otherwise weights of variance 2/inputs, which keeps the size of signals through rectifiers."""
+        """Return initial parameters: zeros for a linear model, otherwise weights of variance 2/inputs and zero biases.
+
+        This variance preserves the size of signals through rectifiers.
+        """
         if not self.hidden:
             return np.zeros(self.size, np.float32)
         parts = []
-        for inputs, outputs in self._pairs():
+        for inputs, outputs in self._layer_shapes():
             parts += [rng.standard_normal(inputs * outputs) * (2 / inputs) ** 0.5, np.zeros(outputs)]
         return np.concatenate(parts).astype(np.float32)
 
     def logits(self, theta: NDArray[np.floating], x: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Scores of the classes, a row per example, in the precision of the examples."""
+        """Return the logits of the classes, one row per example, in the precision of the examples."""
         signal: NDArray[np.floating] = np.asarray(x)
-        place = 0
-        for layer, (inputs, outputs) in enumerate(self._pairs()):
-            weights = theta[place : place + inputs * outputs].reshape(outputs, inputs)
-            place += inputs * outputs
-            signal = signal @ weights.T + theta[place : place + outputs]
-            place += outputs
+        start = 0
+        for layer, (inputs, outputs) in enumerate(self._layer_shapes()):
+            weights = theta[start : start + inputs * outputs].reshape(outputs, inputs)
+            start += inputs * outputs
+            signal = signal @ weights.T + theta[start : start + outputs]
+            start += outputs
             if layer < len(self.hidden):
                 signal = np.maximum(signal, 0)
         return signal
 
-    def losses(self, theta: NDArray[np.floating], x: NDArray[np.floating], y: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Cross-entropy of each example."""
+    def losses(self, theta: NDArray[np.floating], x: NDArray[np.floating], y: NDArray[np.integer]) -> Floats:
+        """Return the cross-entropy of each example."""
         logits = self.logits(theta, np.asarray(x, dtype=np.float64))
         logits -= logits.max(axis=1, keepdims=True)
-        found: NDArray[np.float64] = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), y]
-        return found
+        losses: Floats = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), y]
+        return losses
 
     def accuracy(self, theta: NDArray[np.floating], x: NDArray[np.floating], y: NDArray[np.integer]) -> float:
-        """The share of examples whose class is found."""
-        with np.errstate(over="ignore", invalid="ignore"):  # scores that overflow are wrong guesses, no error
+        """Return the share of examples that are classified correctly."""
+        with np.errstate(over="ignore", invalid="ignore"):  # logits that overflow count as wrong, not as an error
             return float(np.mean(self.logits(theta, x).argmax(axis=1) == y))
 
-    def _pairs(self) -> list[tuple[int, int]]:
+    def _layer_shapes(self) -> list[tuple[int, int]]:
         return list(zip(self.widths[:-1], self.widths[1:], strict=True))

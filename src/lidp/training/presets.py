@@ -1,4 +1,4 @@
-"""Settings that belong together: the paper's experiments, and a small one that needs no data."""
+"""Named settings for training: those of the paper's experiments, and a small one that needs no data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from lidp.training.targets import Training
 
 
 class Load(Protocol):
-    """A function that loads data from a place, or from where it usually is; fetched from its site only if ``download``."""
+    """A function that loads a data set from ``path``, or from its default folder if that is None.
+
+    Only with ``download`` is a missing file fetched from its site.
+    """
 
     def __call__(self, path: str | None, /, *, download: bool = False) -> Dataset: ...
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Data, model and schedule.
+    """A data set, a model and a training schedule.
 
-    The paper tunes the clip norm and does not print it; 1 is used throughout. ``tail`` is the number of singular vectors that
-    data canaries are drawn from, ``scale`` their length.
+    The paper tunes the clipping norm but does not state it; all presets use 1. Data canaries are drawn from the last ``tail``
+    singular vectors of the data, and have length ``scale``.
     """
 
     name: str
@@ -35,37 +38,37 @@ class Preset:
     scale: float = 10.0
 
     def training(self, **changes: Any) -> Training:
-        """How the preset trains, with some of it changed."""
+        """Return the training settings of the preset, with some of them changed."""
         names = ("hidden", "epochs", "batch_size", "learning_rate", "clip_norm")
         return Training(**{name: getattr(self, name) for name in names} | changes)
 
 
-def _made_up(path: str | None, /, *, download: bool = False) -> Dataset:  # noqa: ARG001  # there is no site
+def _load_synthetic(path: str | None, /, *, download: bool = False) -> Dataset:  # noqa: ARG001  # there is nothing to download
     if path is not None:
-        raise InvalidArgument(f"the preset purchases makes its data up; {path} must be an .npz file to be used instead")
+        raise InvalidArgument(f"the preset purchases generates its data; to use {path} instead, it must be an .npz file")
     return synthetic_purchases(2_000, 1_000, classes=10)
 
 
-def _or_own(load: Load) -> Load:
-    """The same, but an ``.npz`` file is data of one's own."""
+def _or_npz(load: Load) -> Load:
+    """Return a function that loads a given ``.npz`` file with ``load_npz``, and anything else with ``load``."""
 
-    def either(path: str | None, /, *, download: bool = False) -> Dataset:
+    def load_either(path: str | None, /, *, download: bool = False) -> Dataset:
         return load_npz(path) if path is not None and path.endswith(".npz") else load(path, download=download)
 
-    return either
+    return load_either
 
 
 _ALL = (
-    Preset("fmnist-linear", _or_own(load_fashion_mnist), (), 30, 100, 0.02, tail=284),
-    Preset("fmnist-mlp", _or_own(load_fashion_mnist), (256, 256), 30, 100, 0.01, tail=284),
-    Preset("purchase-mlp", load_purchases, (256, 256), 100, 100, 0.05, tail=300),  # which reads .npz files itself
-    Preset("purchases", _or_own(_made_up), (), 10, 100, 0.5, tail=300),
+    Preset("fmnist-linear", _or_npz(load_fashion_mnist), (), 30, 100, 0.02, tail=284),
+    Preset("fmnist-mlp", _or_npz(load_fashion_mnist), (256, 256), 30, 100, 0.01, tail=284),
+    Preset("purchase-mlp", load_purchases, (256, 256), 100, 100, 0.05, tail=300),  # load_purchases reads .npz files itself
+    Preset("purchases", _or_npz(_load_synthetic), (), 10, 100, 0.5, tail=300),
 )
 PRESETS = {preset.name: preset for preset in _ALL}
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of a name."""
+    """Return the preset of this name."""
     if name not in PRESETS:
-        raise InvalidArgument(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise InvalidArgument(f"there is no preset {name!r}; choose one of {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -1,4 +1,4 @@
-"""``TrainingSet``: records that trials share, with the canaries of one trial beside them."""
+"""``TrainingSet``: records that all trials share, and the canaries of one trial."""
 
 from __future__ import annotations
 
@@ -9,62 +9,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Bytes, Ints, Singles
 from lidp.errors import InvalidArgument, InvalidData
-
-Singles = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 
 class Kind(StrEnum):
-    """What a canary is to a trainer, and how a row of an array tells it."""
+    """What a canary is to a trainer, and how one row of an array represents it."""
 
     EXAMPLE = "example"
-    """an example: its features, its label, and a number that scores may look it up by"""
+    """An example. The row holds its features, its label, and a number by which scores may look it up."""
     GRADIENT = "gradient"
-    """a gradient: one number for each parameter"""
+    """A gradient. The row holds one number per parameter."""
     COORDINATE = "coordinate"
-    """a gradient along one coordinate: the coordinate, and the number there"""
+    """A gradient along one coordinate. The row holds the coordinate, and the value at it."""
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Examples, shared and never copied, and planted canaries, which are a trial's own.
+    """Examples, which all trials share without copies, and the planted canaries of one trial.
 
-    The features of an example are its row of ``x`` times ``unit``; those of planted ones are as they are.
-    If ``replaces``, canaries take the places of the last examples, so that their number is the same with and without; else they
-    are added.
+    The features of an example are its row of ``x`` times ``unit``; those of planted examples are not multiplied.
+    If ``replaces``, canaries replace the last examples, so that the number of records stays the same; otherwise they are added.
     """
 
-    x: Singles | NDArray[np.uint8]
+    x: Singles | Bytes
     y: Ints
     kind: Kind
     replaces: bool = False
     unit: float = 1.0
     planted: NDArray[np.floating] | None = None
     _checked: bool = field(default=False, repr=False, compare=False)
-    """whether the examples, which trials share, were checked already"""
+    """Whether the shared examples have been checked already."""
 
     def __post_init__(self) -> None:
         checks.positive(unit=self.unit)
         if not self._checked:
-            place = checks.first_not_finite(self.x, self.unit)
-            if place is not None:
-                scaled = "" if self.unit == 1 else f" after it is multiplied by the unit {self.unit:g}"
+            index = checks.first_not_finite(self.x, self.unit)
+            if index is not None:
+                scaled = "" if self.unit == 1 else f" after multiplication by the unit {self.unit:g}"
                 raise InvalidData(
-                    f"training example {place[0]}: feature {place[1]} is not a finite number of 32 bits{scaled}"
+                    f"training example {index[0]}: feature {index[1]} is not a finite number of 32 bits{scaled}"
                 )
             if len(self.y) and self.y.min() < 0:
                 raise InvalidData(f"labels must be whole numbers from 0, got {self.y.min()}")
             object.__setattr__(self, "_checked", True)
         if self.planted is not None:
-            place = checks.first_not_finite(self.planted)
-            if place is not None:
+            index = checks.first_not_finite(self.planted)
+            if index is not None:
                 raise InvalidArgument(
-                    f"canary {place[0]}: number {place[1]} is not finite in 32 bits; canaries must be finite to be clipped"
+                    f"canary {index[0]}: number {index[1]} is not finite in 32 bits; clipping needs finite canaries"
                 )
 
     def with_canaries(self, canaries: NDArray[np.floating]) -> TrainingSet:
-        """The same examples with these canaries planted."""
+        """Return the same examples with these canaries planted."""
         count = len(canaries)
         planted = np.array(canaries)
         if not self.replaces:
@@ -89,18 +86,18 @@ class TrainingSet:
         )
 
     def gradients(self, size: int) -> Singles:
-        """Planted gradients of so many parameters, a row each."""
+        """Return the planted gradients, one row per canary, of ``size`` numbers each."""
         if self.planted is None or self.kind is not Kind.GRADIENT or not len(self.planted):
             return np.empty((0, size), np.float32)
         if self.planted.shape[1] != size:
             raise InvalidArgument(
-                f"gradient canaries have {self.planted.shape[1]:,} numbers, the model {size:,} parameters"
+                f"gradient canaries have {self.planted.shape[1]:,} numbers, but the model has {size:,} parameters"
             )
         return np.ascontiguousarray(self.planted, dtype=np.float32)
 
     @property
     def coordinates(self) -> tuple[Ints, Singles]:
-        """Places of gradients along one coordinate, and the numbers there."""
+        """Coordinates of planted gradients along one coordinate, and the values at them."""
         if self.planted is None or self.kind is not Kind.COORDINATE or not len(self.planted):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         return self.planted[:, 0].astype(np.int64), self.planted[:, 1].astype(np.float32)

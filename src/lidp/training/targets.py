@@ -226,7 +226,7 @@ def _score(scoring: Scoring, plain: RowScore, trainer: DPSGD) -> Any:
             "decorrelated scores are for gradients, whose contributions are known; "
             "examples have centred, raw or self-normalised scores"
         )
-    return Decorrelated(plain, Contribution(plain, trainer.moved))
+    return Decorrelated(plain, Contribution(plain, trainer.expected_shift))
 
 
 def _member(kind: Any, name: str, value: object) -> Any:

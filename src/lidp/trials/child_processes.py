@@ -14,14 +14,14 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from lidp._runtime.interrupts import held_signals
+from lidp._runtime.interrupts import defer_signals
 from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import (
     Dismissed,
-    die_with_the_parent,
+    die_with_parent,
     dismiss,
-    go_when_dismissed,
-    leave_interrupts_to_the_parent,
+    ignore_interrupts,
+    raise_dismissed_on_sigterm,
     use_one_core,
 )
 from lidp.errors import AuditFailed, LidpError
@@ -56,7 +56,7 @@ def run_in_fresh_process(work: Callable[[], Any], time_limit: float | None = Non
     process = context.Process(target=_run_and_send, args=(work, sender, receiver))
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     try:
-        with held_signals():  # an interrupt between the two calls would leave a process that is never ended
+        with defer_signals():  # an interrupt between the two calls would leave a process that is never ended
             process.start()
             sender.close()
         # A process that the child has forked may hold the child's end of the pipe, which then never closes: check the child too.
@@ -90,11 +90,11 @@ def run_as_worker(do: Callable[[], None], inherited: Sequence[Connection]) -> No
     """
     try:
         try:
-            die_with_the_parent()
+            die_with_parent()
             for connection in inherited:
                 connection.close()
-            leave_interrupts_to_the_parent()
-            go_when_dismissed()
+            ignore_interrupts()
+            raise_dismissed_on_sigterm()
             use_one_core()
             do()
         except (EOFError, OSError, Dismissed, KeyboardInterrupt):

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, ClassVar
 
 from lidp import checks
-from lidp._runtime.interrupts import held_signals
+from lidp._runtime.interrupts import defer_signals
 from lidp._runtime.workers import dismiss
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
@@ -98,7 +98,7 @@ class _Pool:
 
     def results(self) -> Iterator[list[TrialRecord]]:
         """Yield the records of all trials, and an empty list now and then."""
-        with held_signals():  # an interrupt here would leave a worker that is started, not in the list, and never ended
+        with defer_signals():  # an interrupt here would leave a worker that is started, not in the list, and never ended
             for _ in range(self.size):
                 self.workers.append(self._start())
         for worker in self.workers:
@@ -205,7 +205,7 @@ class _Pool:
         if not self.probed:  # a single worker has become a second process only now
             self.probed = True
             refuse_replays(self.options, self.setup)
-        with held_signals():
+        with defer_signals():
             fresh = self._start()
             self.workers[self.workers.index(worker)] = fresh
         self._hand_out(fresh)

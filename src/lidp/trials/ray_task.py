@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lidp._runtime.user_code import user_code
-from lidp._runtime.workers import go_when_dismissed, leave_interrupts_to_the_parent, use_one_core
+from lidp._runtime.workers import ignore_interrupts, raise_dismissed_on_sigterm, use_one_core
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.executor import group_trials
@@ -109,8 +109,8 @@ def _worker_signals() -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    leave_interrupts_to_the_parent()
-    go_when_dismissed()
+    ignore_interrupts()
+    raise_dismissed_on_sigterm()
     try:
         yield
     finally:

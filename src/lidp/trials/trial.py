@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import seed_global_generators
-from lidp._runtime.user_code import auditors_own, must_propagate, user_code
+from lidp._runtime.user_code import fail_audit_on_error, must_propagate, user_code
 from lidp.canaries import CanaryDistribution
 from lidp.designs import Design
 from lidp.designs.layout import Arm, Layout
@@ -122,7 +122,7 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
     Raises:
         AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
     """
-    with auditors_own(f"drawing the canaries of trial {index}"):
+    with fail_audit_on_error(f"drawing the canaries of trial {index}"):
         return setup.design.lay_out(setup.canaries.draw, setup.seed, index)
 
 
@@ -163,7 +163,7 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
 
 def _data(setup: TrialSetup, arm: Arm) -> Any:
-    with auditors_own(f"planting {len(arm.inserted)} canaries"):
+    with fail_audit_on_error(f"planting {len(arm.inserted)} canaries"):
         return with_canaries(setup.target.dataset, arm.inserted)
 
 
@@ -215,7 +215,7 @@ def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[
     tested, inserted = arm.tested, arm.inserted
     if not together:
         # What a score does to canaries in place must reach neither the data of the other arm nor the other scores.
-        with auditors_own("copying the canaries that are scored"):
+        with fail_audit_on_error("copying the canaries that are scored"):
             tested, inserted, auxiliary = (_copies(canaries) for canaries in (tested, inserted, auxiliary))
     scene = Scene(output, tested, inserted, arm.others, auxiliary, together)
     with user_code():

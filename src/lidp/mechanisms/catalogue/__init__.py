@@ -1,4 +1,4 @@
-"""Mechanisms that are private and mechanisms that are not, with the truth about each: something to try an auditor on.
+"""A catalogue of correct and broken mechanisms with their true ε, on which to test auditors.
 
 >>> entry = find("laplace-half-scale")
 >>> entry.truth(1.0, 0.0), entry.correct
@@ -20,12 +20,12 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def find(name: str) -> Entry:
-    """The entry of this name."""
+    """Return the entry of this name."""
     try:
         return CATALOGUE[name]
     except KeyError:
-        there = ", ".join(CATALOGUE)
-        raise InvalidArgument(f"there is no mechanism {name!r} in the catalogue; there are {there}") from None
+        names = ", ".join(CATALOGUE)
+        raise InvalidArgument(f"there is no mechanism {name!r} in the catalogue; choose one of {names}") from None
 
 
 __all__ = ["CATALOGUE", "Entry", "find"]

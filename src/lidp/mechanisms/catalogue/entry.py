@@ -1,4 +1,4 @@
-"""``Entry``: a mechanism of the catalogue, with what it claims and what holds."""
+"""``Entry``: a mechanism of the catalogue, with its claim and its true ε."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from lidp.pair_target import PairTarget
 
 @dataclass(frozen=True)
 class Entry:
-    """A mechanism with two neighbouring inputs, and the truth about them.
+    """A mechanism with two neighbouring inputs, and their true ε.
 
     Attributes:
         name: its key in the catalogue.
-        about: what it does, and if it is wrong, what is wrong, in a line.
-        reference: where the mechanism or the mistake is described.
-        make: ``make(epsilon, delta)`` is the mechanism as someone would build it who claims this, with a pair of inputs.
-        truth: ``truth(epsilon, delta)`` is the smallest ε at which the pair that ``make`` returns is (ε, δ)-indistinguishable in
-            both directions, or an upper bound of that; ``math.inf`` where there is none. Other inputs may leak more.
-        correct: whether the claim holds, for all neighbouring inputs.
-        exact: whether ``truth`` at δ = 0 (for ``needs_delta``: at any δ) is the value itself and not only an upper bound. At other
-            δ it is so unless the function that computes it says otherwise.
-        needs_delta: whether there is no such mechanism with δ = 0.
-        hard: why 200,000 runs may not show that the claim is wrong, at some claims; empty if they should.
+        about: one line that says what it does and, if it is broken, what is wrong.
+        reference: a publication that describes the mechanism or the mistake.
+        make: ``make(epsilon, delta)`` returns the mechanism that claims (ε, δ)-DP, with a pair of inputs.
+        truth: ``truth(epsilon, delta)`` returns the smallest ε at which the pair of ``make`` is (ε, δ)-indistinguishable in both
+            directions, or an upper bound of it; ``math.inf`` if there is none. Other inputs may leak more.
+        correct: whether the claim holds for all neighbouring inputs.
+        exact: whether ``truth`` at δ = 0 (for ``needs_delta``: at any δ) is exact and not only an upper bound. At other δ it is
+            exact unless the function that computes it says otherwise.
+        needs_delta: whether the mechanism exists for δ > 0 only.
+        hard: why 200,000 runs may fail to refute some claims of a broken mechanism; empty if they should suffice.
     """
 
     name: str
@@ -52,11 +52,11 @@ def entry(
     needs_delta: bool = False,
     hard: str = "",
 ) -> Entry:
-    """An entry whose inputs are the same for all claims, and which checks the claim it is asked for."""
+    """Return an entry whose inputs are the same for all claims, and whose functions check their arguments."""
 
     def check(epsilon: float, delta: float) -> tuple[float, float]:
-        within = checks.probability if needs_delta else checks.delta
-        return checks.positive(epsilon=epsilon), within(delta=delta)
+        check_delta = checks.probability if needs_delta else checks.delta
+        return checks.positive(epsilon=epsilon), check_delta(delta=delta)
 
     def make(epsilon: float, delta: float) -> PairTarget:
         return PairTarget(mechanism(*check(epsilon, delta)), *pair, name=name)

@@ -1,4 +1,4 @@
-"""ε at a given δ from exact laws: of a pair of discrete distributions, of Laplace noise, and by quadrature."""
+"""Compute ε at a given δ exactly: for a pair of discrete distributions, for Laplace noise, and by quadrature."""
 
 from __future__ import annotations
 
@@ -6,41 +6,42 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
-
-Floats = NDArray[np.float64]
+from lidp.arrays import Floats
 
 
 def discrete_epsilon(p: Floats, q: Floats, delta: float) -> float:
-    """The smallest ε ≥ 0 at which two discrete distributions on the same outcomes are (ε, δ)-indistinguishable, both ways."""
+    """Return the smallest ε ≥ 0 at which two discrete distributions are (ε, δ)-indistinguishable in both directions.
+
+    Both are given by the probabilities of the same outcomes.
+    """
     checks.delta(delta=delta)
-    return max(_one_way(np.asarray(p, np.float64), np.asarray(q, np.float64), delta) for p, q in ((p, q), (q, p)))
+    return max(_one_sided_epsilon(np.asarray(p, np.float64), np.asarray(q, np.float64), delta) for p, q in ((p, q), (q, p)))
 
 
-def _one_way(p: Floats, q: Floats, delta: float) -> float:
-    # By Neyman and Pearson, the event that needs the largest ε holds all outcomes above some likelihood ratio.
+def _one_sided_epsilon(p: Floats, q: Floats, delta: float) -> float:
+    # By the Neyman-Pearson lemma, the event that needs the largest ε consists of all outcomes above some likelihood ratio.
     possible = p > 0
     p, q = p[possible], q[possible]
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(q) - np.log(p), kind="stable")
         above_p, above_q = np.cumsum(p[order]) - delta, np.cumsum(q[order])
-        # A surplus of the size of rounding errors is none.
-        seen = above_p > 1e-14 if delta > 0 else above_p > 0
-        return max(0.0, float(np.max(np.log(above_p[seen]) - np.log(above_q[seen]), initial=0.0)))
+        # An excess of the size of rounding errors does not count.
+        exceeds = above_p > 1e-14 if delta > 0 else above_p > 0
+        return max(0.0, float(np.max(np.log(above_p[exceeds]) - np.log(above_q[exceeds]), initial=0.0)))
 
 
 def laplace_epsilon(epsilon: float, delta: float) -> float:
-    """ε at δ of one number with Laplace noise that is ε-DP at δ = 0: there, δ(ε') = 1 - exp((ε' - ε)/2)."""
+    """Return ε at δ of one number with Laplace noise that is ε-DP at δ = 0, from δ(ε') = 1 - exp((ε' - ε)/2)."""
     return max(0.0, checks.positive(epsilon=epsilon) + 2 * math.log1p(-checks.delta(delta=delta)))
 
 
 def twice_laplace_epsilon(epsilon: float, delta: float) -> float:
-    """ε at δ of two independent numbers with Laplace noise, each of which is ε-DP at δ = 0.
+    """Return ε at δ of two independent numbers with Laplace noise, each of which is ε-DP at δ = 0.
 
-    The privacy loss of one is ε with probability 1/2 and has the density exp(-(ε - l)/2)/4 in -ε < l < ε. Summed over two, what
-    is missing from 2ε, called g here, gives δ = 1 - exp(-g/2)(1 + g/4), for 0 ≤ g ≤ 2ε.
+    The privacy loss of one number is ε with probability 1/2, and has the density exp(-(ε - l)/2)/4 in -ε < l < ε. For the sum of
+    two, this gives δ(2ε - g) = 1 - exp(-g/2)(1 + g/4) for 0 ≤ g ≤ 2ε, which is inverted by bisection.
     """
     low, high = 0.0, 2 * checks.positive(epsilon=epsilon)
     checks.delta(delta=delta)
@@ -54,7 +55,7 @@ def twice_laplace_epsilon(epsilon: float, delta: float) -> float:
 
 
 def laplace_cdf(x: Floats, scale: float) -> Floats:
-    """P(noise ≤ x) of Laplace noise; a step at 0 for a scale of 0. Accurate relative to its size on the left."""
+    """Return P(noise ≤ x) of Laplace noise; scale 0 gives a step at 0. The left tail has full relative accuracy."""
     if scale == 0:
         return (x >= 0).astype(np.float64)
     half = np.exp(-np.abs(x) / scale) / 2
@@ -63,16 +64,16 @@ def laplace_cdf(x: Floats, scale: float) -> Floats:
 
 
 def laplace_density(x: Floats, scale: float) -> Floats:
-    """The density of Laplace noise."""
+    """Return the density of Laplace noise at x."""
     density: Floats = np.exp(-np.abs(x) / scale) / (2 * scale)
     return density
 
 
 def quadrature(breaks: Floats, scale: float, width: float) -> tuple[Floats, Floats]:
-    """Nodes and weights for integrals over the line of functions smooth between the breaks and gone 40 scales beyond them.
+    """Return nodes and weights for integrals over the line.
 
-    Gauss-Legendre on panels no wider than ``width``: what is integrated are products of exponentials, so that this is as good as
-    exact.
+    Integrands must be smooth between the breaks, and negligible 40 scales beyond them. The rule is Gauss-Legendre on panels no
+    wider than ``width``, which is practically exact for products of exponentials.
     """
     ends = np.unique(np.concatenate([breaks, [breaks.min() - 40 * scale, breaks.max() + 40 * scale]]))
     edges = np.unique(np.concatenate([np.linspace(a, b, 1 + math.ceil((b - a) / width)) for a, b in pairwise(ends)]))

@@ -1,4 +1,4 @@
-"""Counts and sums with noise, and the mistakes made about their sensitivity."""
+"""Counts and sums with noise, and common mistakes about their sensitivity."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from lidp.arrays import Floats
 from lidp.mechanisms.catalogue.entry import Entry, entry
-from lidp.mechanisms.catalogue.laws import Floats, laplace_epsilon
+from lidp.mechanisms.catalogue.laws import laplace_epsilon
 
 _LAPLACE = "Dwork, McSherry, Nissim, Smith 2006"
 _GAUSSIAN = "Balle, Wang 2018"
 _SENSITIVITY = "Casacuberta, Shoemate, Vadhan, Wagaman 2022"
-_RARE = "with ε below 1/2 and δ of 1e-5 or less, no event exceeds the claim by more than half a percent of all runs"
+_RARE = "with ε below 1/2 and δ of 1e-5 or less, no event exceeds the claim by more than 0.5 % of all runs"
 
 
 @dataclass(frozen=True)
 class NoisySum:
-    """The sum of the records, each clipped to [0, upper], plus noise; ``upper`` None clips nothing. Outputs are numbers."""
+    """The sum of the records, each clipped to [0, upper], plus noise. Without ``upper``, nothing is clipped."""
 
     scale: float
     upper: float | None = 1.0
@@ -29,7 +30,7 @@ class NoisySum:
         return float(self.many(dataset, 1, rng)[0])
 
     def many(self, dataset: Any, size: int, rng: np.random.Generator) -> Floats:
-        """So many independent outputs."""
+        """Return ``size`` independent outputs."""
         records = np.asarray(dataset, np.float64)
         if self.upper is not None:
             records = np.clip(records, 0.0, self.upper)
@@ -40,7 +41,7 @@ class NoisySum:
 
 @dataclass(frozen=True)
 class NoisyRecords:
-    """Every record, clipped to [0, 1], plus Laplace noise of its own. An output is as long as the data set."""
+    """Every record, clipped to [0, 1], plus independent Laplace noise. The output has the length of the data set."""
 
     scale: float
 
@@ -48,26 +49,26 @@ class NoisyRecords:
         return self.many(dataset, 1, rng)[0]
 
     def many(self, dataset: Any, size: int, rng: np.random.Generator) -> list[list[float]]:
-        """So many independent outputs."""
+        """Return ``size`` independent outputs."""
         records = np.clip(np.asarray(dataset, np.float64), 0.0, 1.0)
         outputs: list[list[float]] = (records + rng.laplace(0.0, self.scale, (size, len(records)))).tolist()
         return outputs
 
 
-def _gaussian(shrunk: float = 1.0, upper: float = 1.0) -> Any:
+def _gaussian(noise_factor: float = 1.0, upper: float = 1.0) -> Any:
     def mechanism(epsilon: float, delta: float) -> NoisySum:
         from lidp.stats.gaussian_curve import sigma_for
 
-        return NoisySum(sigma_for(epsilon, delta) * shrunk, upper, gaussian=True)
+        return NoisySum(sigma_for(epsilon, delta) * noise_factor, upper, gaussian=True)
 
     return mechanism
 
 
-def _gaussian_truth(times: float) -> Any:
+def _gaussian_truth(relative_sensitivity: float) -> Any:
     def truth(epsilon: float, delta: float) -> float:
         from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
 
-        return gaussian_epsilon(times / sigma_for(epsilon, delta), delta)
+        return gaussian_epsilon(relative_sensitivity / sigma_for(epsilon, delta), delta)
 
     return truth
 
@@ -88,8 +89,8 @@ ENTRIES: tuple[Entry, ...] = (
         truth=lambda e, d: laplace_epsilon(2 * e, d), correct=False,
     ),
     entry(
-        "unclipped-sum", "a sum with Laplace noise for values up to 1 that nobody clips to it", _LAPLACE,
-        # The mechanism is not private for any ε, but this pair of inputs only shows 5 times the claim.
+        "unclipped-sum", "a sum of unclipped values with Laplace noise for values up to 1", _LAPLACE,
+        # The mechanism is not private for any ε, but this pair of inputs has only 5 times the claimed ε.
         mechanism=lambda e, _: NoisySum(1 / e, upper=None), pair=((), (5.0,)),
         truth=lambda e, d: laplace_epsilon(5 * e, d), correct=False,
     ),
@@ -99,8 +100,8 @@ ENTRIES: tuple[Entry, ...] = (
         truth=lambda _e, _d: math.inf, correct=False,
     ),
     entry(
-        "true-length", "noisy values, as many as there are records", "Dwork, Roth 2014, Definition 2.4",
-        # The values themselves are noised record by record, which would be right if the number of records were public.
+        "true-length", "one noisy value per record, which reveals the number of records", "Dwork, Roth 2014, Definition 2.4",
+        # Noise on every record would suffice if the number of records were public.
         mechanism=lambda e, _: NoisyRecords(1 / e), pair=((0.5, 0.5), (0.5, 0.5, 0.5)),
         truth=lambda _e, _d: math.inf, correct=False,
     ),
@@ -110,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     entry(
         "gaussian-half-scale", "a count with half the Gaussian noise it needs", _GAUSSIAN,
-        mechanism=_gaussian(shrunk=0.5), pair=((), (1.0,)),
+        mechanism=_gaussian(noise_factor=0.5), pair=((), (1.0,)),
         truth=_gaussian_truth(2.0), correct=False, needs_delta=True, hard=_RARE,
     ),
     entry(

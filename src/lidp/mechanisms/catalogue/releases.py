@@ -1,4 +1,4 @@
-"""Several numbers from one data set: histograms, means, running sums, and budgets that are split or not."""
+"""Mechanisms that release several numbers: histograms, means, running sums, and budgets that are split or not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from lidp.arrays import Floats
 from lidp.mechanisms.catalogue.entry import Entry, entry
 from lidp.mechanisms.catalogue.laws import (
-    Floats,
     discrete_epsilon,
     laplace_density,
     laplace_epsilon,
@@ -21,11 +21,11 @@ from lidp.mechanisms.catalogue.laws import (
 
 
 class _Vector(ABC):
-    """Outputs of fixed length, all made at once."""
+    """A mechanism that computes many outputs of fixed length at once."""
 
     @abstractmethod
     def many(self, dataset: Any, size: int, rng: np.random.Generator) -> Floats:
-        """So many independent outputs, a row each."""
+        """Return ``size`` independent outputs, one per row."""
 
     def __call__(self, dataset: Any, rng: np.random.Generator) -> Any:
         return self.many(dataset, 1, rng)[0]
@@ -33,7 +33,7 @@ class _Vector(ABC):
 
 @dataclass(frozen=True)
 class NoisyHistogram(_Vector):
-    """How many records have each of the values 0 to ``bins`` - 1, each with Laplace noise."""
+    """The number of records with each of the values 0 to ``bins`` - 1, each with Laplace noise."""
 
     scale: float
     bins: int = 4
@@ -56,7 +56,7 @@ class PrefixSums(_Vector):
 
 @dataclass(frozen=True)
 class TwoReleases(_Vector):
-    """The number of records twice, each time with Laplace noise of its own."""
+    """The number of records twice, with independent Laplace noise."""
 
     scale: float
 
@@ -79,7 +79,7 @@ class NoisyMean(_Vector):
 
 @dataclass(frozen=True)
 class TrueCountMean(_Vector):
-    """The mean of records in [0, 1] with Laplace noise of scale 2/(nε), where n is how many there are."""
+    """The mean of records in [0, 1] with Laplace noise of scale 2/(nε), where n is the true number of records."""
 
     epsilon: float
 
@@ -90,7 +90,7 @@ class TrueCountMean(_Vector):
 
 
 def _true_count_epsilon(epsilon: float, delta: float) -> float:
-    """ε at δ of 0 with noise of scale 2/ε against 1/2 with scale 1/ε, whose tails no ε covers at δ = 0."""
+    """Return ε at δ of 0 with noise of scale 2/ε against 1/2 with scale 1/ε; infinite at δ = 0, because the tails differ."""
     if delta == 0:
         return math.inf
     at, weights = quadrature(np.array([0.0, 0.5]), 2 / epsilon, 0.05 / epsilon)
@@ -111,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
     entry(
         "noisy-mean-noisy-count", "a noisy sum over a noisy count, each for half the budget",
         "Li, Lyu, Su, Yang 2016, Section 2",
-        # An upper bound: that of the sum and the count, before one is divided by the other.
+        # An upper bound: the ε of releasing both the sum and the count.
         mechanism=lambda e, _: NoisyMean(e), pair=_MEANS,
         truth=lambda e, d: twice_laplace_epsilon(e / 2, d), correct=True, exact=False,
     ),
@@ -121,9 +121,9 @@ ENTRIES: tuple[Entry, ...] = (
         mechanism=lambda e, _: TrueCountMean(e), pair=_MEANS, truth=_true_count_epsilon, correct=False,
     ),
     entry(
-        "prefix-sums", "running sums of 4 records, with noise for the one that is in all of them",
+        "prefix-sums", "running sums of 4 records, with noise for the record that is in all of them",
         "Dwork, Naor, Pitassi, Rothblum 2010",
-        # At δ > 0 this is an upper bound: four numbers are not quite as bad as one that is off by 4.
+        # An upper bound at δ > 0: four numbers leak slightly less than one number that differs by 4.
         mechanism=lambda e, _: PrefixSums(4 / e), pair=_SUMS, truth=lambda e, _: e, correct=True,
     ),
     entry(

@@ -1,4 +1,4 @@
-"""The sparse vector technique, right and wrong: which answers are above a threshold, for a price that should not count them all."""
+"""The sparse vector technique, correct and broken: report which answers exceed a threshold, at a cost per reported answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lidp.mechanisms.catalogue.laws import Floats, laplace_cdf, laplace_density, quadrature
+from lidp.arrays import Bools, Floats
+from lidp.mechanisms.catalogue.laws import laplace_cdf, laplace_density, quadrature
 
 
 @dataclass(frozen=True)
 class SparseVector:
-    """Says of each answer in turn whether it is above a threshold, both with Laplace noise.
+    """Reports for each answer in turn whether it is above a threshold, both with Laplace noise.
 
-    A data set is the sequence of its answers; those of a neighbour differ by at most 1 each. The output is a list of False and
-    True, or with ``release`` of False and noisy answers.
+    A data set is the sequence of its answers; each answer of a neighbour differs by at most 1. The output is a list of False and
+    True; with ``release``, of False and noisy answers.
 
     Attributes:
-        threshold_scale, answer_scale: of the noise, 0 for none.
-        cutoff: after so many True it stops; never, if None.
-        resample: whether the threshold's noise is drawn anew after each True.
-        release: whether the noisy answer is given instead of True.
+        threshold_scale, answer_scale: scales of the noise; 0 for no noise.
+        cutoff: the number of True after which the output ends; None for no limit.
+        resample: whether the threshold gets new noise after each True.
+        release: whether the output contains the noisy answer instead of True.
     """
 
     threshold: float
@@ -36,20 +36,20 @@ class SparseVector:
         return self.many(dataset, 1, rng)[0]
 
     def many(self, dataset: Any, size: int, rng: np.random.Generator) -> list[list[Any]]:
-        """So many independent outputs."""
+        """Return ``size`` independent outputs."""
         answers = np.asarray(dataset, np.float64)
         noisy = answers + rng.laplace(0.0, self.answer_scale, (size, len(answers)))
         above = self._above(noisy, rng)
-        said = above.astype(object) if self.release else above
+        reports = above.astype(object) if self.release else above
         if self.release:
-            said[above] = noisy[above]
-        rows: list[list[Any]] = said.tolist()
+            reports[above] = noisy[above]
+        rows: list[list[Any]] = reports.tolist()
         if self.cutoff is None:
             return rows
-        stops = (np.cumsum(above, axis=1) < self.cutoff).sum(axis=1) + 1  # past the end if there were too few True
+        stops = (np.cumsum(above, axis=1) < self.cutoff).sum(axis=1) + 1  # beyond the last answer if there are too few True
         return [row[:stop] for row, stop in zip(rows, stops.tolist(), strict=True)]
 
-    def _above(self, noisy: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def _above(self, noisy: Floats, rng: np.random.Generator) -> Bools:
         size, length = noisy.shape
         if not self.resample:
             return noisy >= self.threshold + rng.laplace(0.0, self.threshold_scale, (size, 1))
@@ -63,10 +63,10 @@ class SparseVector:
 
 
 def output_laws(mechanism: SparseVector, d0: Any, d1: Any) -> tuple[Floats, Floats]:
-    """The probabilities of all outputs on either data set; outputs that are equally likely on both may be lumped together.
+    """Return the probabilities of all outputs on either data set; outputs of equal likelihood ratio may be merged.
 
-    Given the noisy threshold answers are independent, so an output's probability is an integral over the threshold of a product.
-    Not for mechanisms that release noisy answers or have no noise on the threshold.
+    Given the noisy threshold, answers are independent, so that the probability of an output is an integral of a product over the
+    threshold. Mechanisms that release noisy answers, or have no noise on the threshold, are not supported.
     """
     pairs = list(zip(map(float, d0), map(float, d1), strict=True))
     breaks = np.array([mechanism.threshold, *(value for pair in pairs for value in pair)])
@@ -75,27 +75,29 @@ def output_laws(mechanism: SparseVector, d0: Any, d1: Any) -> tuple[Floats, Floa
     at, weights = quadrature(breaks, mechanism.threshold_scale, min(steepest, mechanism.threshold_scale))
     prior = weights * laplace_density(at - mechanism.threshold, mechanism.threshold_scale)
     start = np.stack([prior, prior])
-    ended: dict[Any, Floats] = {}
-    live: dict[tuple[Any, ...], Floats] = {(): start}
-    for place, pair in enumerate(pairs):
+    finished: dict[Any, Floats] = {}
+    unfinished: dict[tuple[Any, ...], Floats] = {(): start}
+    for index, pair in enumerate(pairs):
         low = np.stack([laplace_cdf(at - answer, mechanism.answer_scale) for answer in pair])
         high = np.stack([laplace_cdf(answer - at, mechanism.answer_scale) for answer in pair])
-        grown: dict[tuple[Any, ...], Floats] = {}
-        for said, joint in live.items():
-            grown[said] = grown.get(said, 0.0) + joint * low
-            told = _after_true(mechanism, said, place, pair)
+        extended: dict[tuple[Any, ...], Floats] = {}
+        for history, joint in unfinished.items():
+            extended[history] = extended.get(history, 0.0) + joint * low
+            with_true = _append_true(mechanism, history, index, pair)
             joint = joint * high
-            if len(told) == mechanism.cutoff:
-                ended[told, place] = ended.get((told, place), 0.0) + joint.sum(axis=1)
+            if len(with_true) == mechanism.cutoff:
+                finished[with_true, index] = finished.get((with_true, index), 0.0) + joint.sum(axis=1)
                 continue
             if mechanism.resample:
                 joint = joint.sum(axis=1)[:, None] * start
-            grown[told] = grown.get(told, 0.0) + joint
-        live = grown
-    law = np.array([*ended.values(), *(joint.sum(axis=1) for joint in live.values())])
+            extended[with_true] = extended.get(with_true, 0.0) + joint
+        unfinished = extended
+    law = np.array([*finished.values(), *(joint.sum(axis=1) for joint in unfinished.values())])
     return law[:, 0], law[:, 1]
 
 
-def _after_true(mechanism: SparseVector, said: tuple[Any, ...], place: int, pair: tuple[float, float]) -> tuple[Any, ...]:
-    # With one threshold for all it only matters how many answers of each kind were True; with new ones, where they were.
-    return (*said, place) if mechanism.resample else tuple(sorted([*said, pair]))
+def _append_true(
+    mechanism: SparseVector, history: tuple[Any, ...], index: int, pair: tuple[float, float]
+) -> tuple[Any, ...]:
+    # With a single threshold, only the number of True per kind of answer matters; with new thresholds, their positions matter.
+    return (*history, index) if mechanism.resample else tuple(sorted([*history, pair]))

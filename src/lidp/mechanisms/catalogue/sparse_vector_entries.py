@@ -1,4 +1,4 @@
-"""The six variants of the sparse vector technique that Lyu, Su and Li compare, by their numbers there."""
+"""The six variants of the sparse vector technique that Lyu, Su and Li (2017) compare, with their numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lidp.mechanisms.catalogue.entry import Entry, entry
 from lidp.mechanisms.catalogue.laws import discrete_epsilon, laplace_cdf, laplace_density, quadrature
 from lidp.mechanisms.catalogue.sparse_vector import SparseVector, output_laws
 
-_T = 0.5  # between the answers, where noise decides least
+_T = 0.5  # half-way between the answers 0 and 1
 
 
 def _first(e: float, _: float) -> SparseVector:
@@ -39,48 +39,48 @@ def _sixth(e: float, _: float) -> SparseVector:
     return SparseVector(_T, 2 / e, 2 / e)
 
 
-def _swapped(half: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _swapped_answers(half: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return (1.0,) * half + (0.0,) * half, (0.0,) * half + (1.0,) * half
 
 
-def _enumerated(make: Callable[[float, float], SparseVector], half: int, epsilon: float, delta: float) -> float:
-    return discrete_epsilon(*output_laws(make(epsilon, delta), *_swapped(half)), delta)
+def _exact_epsilon(make: Callable[[float, float], SparseVector], half: int, epsilon: float, delta: float) -> float:
+    return discrete_epsilon(*output_laws(make(epsilon, delta), *_swapped_answers(half)), delta)
 
 
 def third_epsilon(epsilon: float, _: float) -> float:
-    """ε of the third variant with cut-off 1 on 1⁵0⁵ and 0⁵1⁵ at δ = 0, an upper bound at others.
+    """Return ε of the third variant with cut-off 1 on 1⁵0⁵ and 0⁵1⁵ at δ = 0, which is an upper bound at other δ.
 
-    An output is so many False and a value v, which tells that the noisy threshold was at most v. Each False among the first five
-    is likelier on the second data set, by exp(ε/2) if v is far below 0 and by less above; so is a v far below 0 in one of the
-    first five places, and a v above 1 in the sixth. The outputs that tell most are therefore four False and v → -∞, with 5ε/2, or
-    five False and some v in [0, 1]. A False in a later place takes away from it.
+    An output is a number of False and a value v, which reveals that the noisy threshold was at most v. Each False among the first
+    five is likelier on the second data set: by the factor exp(ε/2) if v is far below 0, and by less for larger v. So are a v far
+    below 0 at one of the first five positions, and a v above 1 at the sixth. The most revealing outputs are therefore four False
+    and v → -∞, with 5ε/2, or five False and some v in [0, 1]. A False at a later position reveals less.
     """
     scale = 2 / epsilon
     at, weights = quadrature(np.array([0.0, _T, 1.0]), scale, min(scale / 2, 0.01))
-    # Integrals up to every node, good to its weight; nodes are dense.
-    likely, unlikely = (
+    # Integrals up to every node, accurate to its weight; nodes are dense.
+    likelier, less_likely = (
         np.cumsum(weights * laplace_density(at - _T, scale) * laplace_cdf(at - answer, scale) ** 5) for answer in (0.0, 1.0)
     )
-    value = laplace_density(at - 1, scale) / laplace_density(at, scale)
-    return max(5 * epsilon / 2, float(np.log(likely / unlikely * value).max()))
+    value_ratio = laplace_density(at - 1, scale) / laplace_density(at, scale)
+    return max(5 * epsilon / 2, float(np.log(likelier / less_likely * value_ratio).max()))
 
 
-def _variant(number: int, about: str, by: str, mechanism: Any, half: int, *, correct: bool, truth: Any = None) -> Entry:
+def _variant(number: int, about: str, source: str, mechanism: Any, half: int, *, correct: bool, truth: Any = None) -> Entry:
     return entry(
-        f"svt{number}", about, f"Lyu, Su, Li 2017, Algorithm {number}{by}",
-        mechanism=mechanism, pair=_swapped(half), truth=truth or partial(_enumerated, mechanism, half), correct=correct,
+        f"svt{number}", about, f"Lyu, Su, Li 2017, Algorithm {number}{source}",
+        mechanism=mechanism, pair=_swapped_answers(half), truth=truth or partial(_exact_epsilon, mechanism, half), correct=correct,
     )  # fmt: skip
 
 
 ENTRIES: tuple[Entry, ...] = (
-    _variant(1, "sparse vector, right", "", _first, 5, correct=True),
-    _variant(2, "sparse vector with a new threshold after each True, right", " (Dwork, Roth 2014)", _second, 5, correct=True),
-    # The more answers, the more this and the last two leak, without a limit; the truth is that of as many as there are here.
+    _variant(1, "sparse vector, correct", "", _first, 5, correct=True),
+    _variant(2, "sparse vector with a new threshold after each True, correct", " (Dwork, Roth 2014)", _second, 5, correct=True),
+    # The third, fifth and sixth variant leak without limit as the number of answers grows; the truth is for these answers.
     _variant(
-        3, "sparse vector that releases the value above the threshold with the noise it was compared with",
+        3, "sparse vector that releases the noisy value that was compared with the threshold",
         " (Roth's lecture notes, 2011)", _third, 5, correct=False, truth=third_epsilon,
     ),
-    # In general (1 + 6c)/4 times the claim for the cut-off c.
+    # In general, ε is (1 + 6c)/4 times the claim for the cut-off c.
     _variant(
         4, "sparse vector whose noise does not grow with the cut-off, here 3", " (Lee, Clifton 2014)", _fourth, 5, correct=False
     ),

@@ -1,4 +1,4 @@
-"""Copies of records: every run has its own, and none repeats the random numbers of another."""
+"""Every run gets a separate copy of the records, without a random generator in it."""
 
 import random
 
@@ -11,7 +11,7 @@ from tests.engine import Numbers, closeness, run
 
 
 class Record:
-    """A record that draws noise of its own."""
+    """A record that holds a random generator."""
 
     def __init__(self, generator):
         self.parts = {"noise": [generator]}
@@ -21,27 +21,27 @@ GENERATORS = [np.random.default_rng(0), np.random.RandomState(0), np.random.PCG6
 
 
 @pytest.mark.parametrize("generator", GENERATORS, ids=lambda generator: type(generator).__name__)
-def test_a_generator_in_the_records_is_refused(generator):
+def test_records_with_a_generator_are_refused(generator):
     with pytest.raises(AuditFailed, match="hold a random number generator"):
         copy_for_run([Record(generator)])
 
 
-def test_a_target_whose_data_hold_a_generator_is_refused_before_its_first_trial():
-    """Every run drew the same numbers from its copy: a true claim was refuted 20 of 20 times."""
+def test_an_audit_of_records_with_a_generator_fails_before_its_first_trial():
+    """Regression: every run drew the same numbers from its copy, and a true claim was refuted in 20 of 20 audits."""
     target = Target(lambda dataset, rng: [], Numbers(), closeness, dataset=[Record(np.random.default_rng(0))])
     with pytest.raises(AuditFailed, match="numpy.random"):
         run(target, trials=2)
 
 
-def test_records_that_cannot_be_copied_are_named():
+def test_records_that_cannot_be_copied_are_refused_by_type():
     with pytest.raises(AuditFailed, match="records of type generator cannot be copied"):
         copy_for_run(number for number in range(3))
 
 
-def test_a_copy_shares_nothing():
+def test_changing_a_copy_leaves_the_records_unchanged():
     records = [np.zeros(2), {"a": [1]}]
-    own = copy_for_run(records)
-    own[0] += 1
-    own[1]["a"].append(2)
+    copied = copy_for_run(records)
+    copied[0] += 1
+    copied[1]["a"].append(2)
     assert records[0].tolist() == [0, 0]
     assert records[1] == {"a": [1]}

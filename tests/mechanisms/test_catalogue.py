@@ -1,4 +1,4 @@
-"""The catalogue: outputs depend on the rng only, truths are what the laws say, and what is wrong can be seen to be."""
+"""The catalogue: outputs depend on the rng only, true ε match the exact laws, and broken mechanisms break their claims."""
 
 import copy
 import math
@@ -16,8 +16,8 @@ from lidp.mechanisms.catalogue.selection import index_law
 from lidp.mechanisms.catalogue.sparse_vector import SparseVector, output_laws
 
 NAMES = list(CATALOGUE)
-WRONG = [name for name in NAMES if not CATALOGUE[name].correct]
-RIGHT = [name for name in NAMES if CATALOGUE[name].correct]
+BROKEN = [name for name in NAMES if not CATALOGUE[name].correct]
+CORRECT = [name for name in NAMES if CATALOGUE[name].correct]
 FIVE = [False] * 5
 
 
@@ -26,33 +26,33 @@ def delta_of(name, positive=1e-5):
 
 
 def numbers(output):
-    """An output as a vector of fixed length: how long it is, then each of its numbers, padded."""
+    """Return an output as a vector of fixed length: its length, then its numbers, padded with zeros."""
     row = np.atleast_1d(np.asarray(output, np.float64)).ravel()
     return np.concatenate([[len(row)], np.nan_to_num(row, nan=99.0), np.zeros(20 - len(row))])
 
 
-def test_keys_are_names_and_there_is_a_reference_for_each():
+def test_every_entry_has_its_key_as_name_and_a_reference():
     assert all(key == entry.name and entry.about and entry.reference for key, entry in CATALOGUE.items())
     wanted = "laplace gaussian rappor svt1 svt2 svt3 svt4 svt5 svt6 noisy-max noisy-max-value true-length prefix-sums-wrong"
     assert set(wanted.split()) <= set(NAMES)
-    assert len(NAMES) == sum(map(len, (WRONG, RIGHT))) == 26
+    assert len(NAMES) == sum(map(len, (BROKEN, CORRECT))) == 26
 
 
-def test_an_unknown_name_is_told_what_there_is():
+def test_find_lists_all_names_for_an_unknown_one():
     with pytest.raises(
-        InvalidArgument, match="there is no mechanism 'x' in the catalogue; there are laplace, .*budget-spent-twice"
+        InvalidArgument, match="there is no mechanism 'x' in the catalogue; choose one of laplace, .*budget-spent-twice"
     ):
         find("x")
     assert find("svt3") is CATALOGUE["svt3"]
 
 
-def test_importing_the_catalogue_loads_nothing_heavy():
+def test_importing_the_catalogue_imports_no_heavy_packages():
     code = "import sys, lidp.mechanisms.catalogue; print([m for m in ('scipy.stats', 'numba') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_claim_out_of_range_is_refused(name):
+def test_claims_out_of_range_are_refused(name):
     for epsilon, delta in ((0.0, 1e-5), (-1.0, 1e-5), (1.0, 1.0), (1.0, -0.1)):
         for function in (find(name).make, find(name).truth):
             with pytest.raises(InvalidArgument):
@@ -64,7 +64,7 @@ def test_a_claim_out_of_range_is_refused(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_the_truth_is_above_the_claim_where_it_is_wrong_and_only_there(name, epsilon):
+def test_the_true_epsilon_exceeds_the_claim_only_of_broken_mechanisms(name, epsilon):
     entry = find(name)
     target = entry.make(epsilon, delta_of(name))
     assert target.name == name
@@ -74,7 +74,7 @@ def test_the_truth_is_above_the_claim_where_it_is_wrong_and_only_there(name, eps
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_outputs_depend_on_the_rng_only_and_data_sets_stay_as_they_are(name):
+def test_outputs_depend_on_the_rng_only_and_data_sets_are_not_changed(name):
     target = find(name).make(1.0, delta_of(name))
     for dataset in (target.d0, target.d1):
         before = copy.deepcopy(dataset)
@@ -86,20 +86,20 @@ def test_outputs_depend_on_the_rng_only_and_data_sets_stay_as_they_are(name):
         assert repr(single) == repr(again)
         assert type(single) is not np.ndarray or single.ndim == 1
         assert repr(dataset) == repr(before)
-        if isinstance(dataset, tuple):  # an array is as good, and is not written to either
+        if isinstance(dataset, tuple):  # arrays give the same outputs, and are not changed either
             array = np.array(dataset, np.int64 if name == "noisy-histogram" else np.float64)
             array.flags.writeable = False
             assert repr(list(target.mechanism.many(array, 50, np.random.default_rng(5)))) == repr(list(one))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_by_one_and_many_at_once_have_the_same_law(name):
+def test_single_and_batched_outputs_have_the_same_law(name):
     target = find(name).make(1.0, delta_of(name))
     for dataset in (target.d0, target.d1):
         rng = np.random.default_rng(11)
         singles = np.array([numbers(target.mechanism(dataset, rng)) for _ in range(600)])
         many = np.array([numbers(output) for output in target.mechanism.many(dataset, 3000, rng)])
-        # Means of each number and of its sign, which see a wrong scale as well as a wrong place.
+        # Means of each number, of its size and of its sign, which detect a wrong scale as well as a wrong location.
         for a, b in ((singles, many), (np.abs(singles) > 1, np.abs(many) > 1), (singles > 0, many > 0)):
             slack = 5 * np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b)) + 0.004
             assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < slack).all()
@@ -110,7 +110,7 @@ def brute_delta(p, q, epsilon):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-4, 0.03])
-def test_epsilon_of_a_discrete_pair_is_where_its_delta_is_reached(delta):
+def test_discrete_epsilon_is_the_smallest_that_reaches_delta(delta):
     rng = np.random.default_rng(3)
     for _ in range(20):
         p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
@@ -128,14 +128,14 @@ def test_epsilon_of_a_discrete_pair_is_where_its_delta_is_reached(delta):
     ("unclipped-sum", (0, 5), (1, 1)),
     ("noisy-mean-true-count", (0, 0.5), (2, 1)),
 ])  # fmt: skip
-def test_truths_of_one_noisy_number_by_its_density(name, centres, scales):
+def test_true_epsilon_of_one_noisy_number_matches_its_density(name, centres, scales):
     at = np.arange(-60, 60, 0.001) + 0.0005
     laws = [0.001 * laplace_density(at - c, s) for c, s in zip(centres, scales, strict=True)]
     for delta in (0.001, 0.05):
         assert find(name).truth(1.0, delta) == pytest.approx(discrete_epsilon(*laws, delta), abs=2e-3)
     ratio = np.abs(np.log(laws[0]) - np.log(laws[1])).max()
     assert find(name).truth(1.0, 0.0) == (math.inf if name == "noisy-mean-true-count" else pytest.approx(ratio, abs=1e-6))
-    # and the mechanism has these densities
+    # The mechanism has these densities.
     target = find(name).make(1.0, 0.0)
     for dataset, centre, scale in zip((target.d0, target.d1), centres, scales, strict=True):
         drawn = np.sort(target.mechanism.many(dataset, 20_000, np.random.default_rng(1)))
@@ -143,7 +143,7 @@ def test_truths_of_one_noisy_number_by_its_density(name, centres, scales):
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05])
-def test_the_truth_of_two_noisy_numbers_by_their_density(delta):
+def test_true_epsilon_of_two_noisy_numbers_matches_their_density(delta):
     at = np.arange(-14, 15, 0.02) + 0.01
     one, other = (0.02 * laplace_density(at - c, 1.0) for c in (0, 1))
     brute = discrete_epsilon(np.outer(one, one).ravel(), np.outer(other, other).ravel(), delta)
@@ -152,7 +152,7 @@ def test_the_truth_of_two_noisy_numbers_by_their_density(delta):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_truths_of_flipped_bits_exactly(epsilon):
+def test_true_epsilon_of_flipped_bits_matches_enumeration(epsilon):
     for name in ("randomized-response", "randomized-response-half", "rappor"):
         target = find(name).make(epsilon, 0.0)
         flip = target.mechanism.flip
@@ -161,8 +161,8 @@ def test_truths_of_flipped_bits_exactly(epsilon):
         p, q = (
             np.array(
                 [
-                    math.prod(flip if a != b else 1 - flip for a, b in zip(said, true, strict=True))
-                    for said in product((0, 1), repeat=length)
+                    math.prod(flip if a != b else 1 - flip for a, b in zip(reported, true, strict=True))
+                    for reported in product((0, 1), repeat=length)
                 ]
             )
             for true in bits
@@ -174,7 +174,7 @@ def test_truths_of_flipped_bits_exactly(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_the_third_sparse_vector_by_the_density_of_all_its_outputs(epsilon):
+def test_true_epsilon_of_the_third_sparse_vector_matches_its_density(epsilon):
     target, scale, step = find("svt3").make(epsilon, 0.0), 2 / epsilon, 0.01
     at = np.arange(-40 * scale, 40 * scale, step) + step / 2
     laws = []
@@ -189,8 +189,8 @@ def test_the_third_sparse_vector_by_the_density_of_all_its_outputs(epsilon):
 
 
 @pytest.mark.parametrize("name", ["svt1", "svt2", "svt4", "svt5", "svt6"])
-def test_the_laws_of_sparse_vectors_are_those_of_their_outputs(name):
-    """Outputs by their length and number of True: frequencies in 40,000 runs against exact probabilities, summed."""
+def test_output_laws_match_the_frequencies_of_outputs(name):
+    """The frequency of no True in 40,000 runs matches a probability of the law, and outputs respect the cut-off."""
     target = find(name).make(1.0, 0.0)
     law = np.array(output_laws(target.mechanism, target.d0, target.d1))
     np.testing.assert_allclose(law.sum(axis=1), 1, atol=1e-10)
@@ -199,15 +199,15 @@ def test_the_laws_of_sparse_vectors_are_those_of_their_outputs(name):
         outputs = target.mechanism.many(dataset, runs, np.random.default_rng(7))
         half = len(dataset) // 2
         quiet = sum(not any(output) and len(output) == 2 * half for output in outputs) / runs
-        # No True at all is an output of its own, so its probability is in the law.
+        # No True at all is a single output, so that its probability is in the law.
         assert np.abs(row - quiet).min() < 4 * math.sqrt(max(quiet, 1e-4) / runs)
         cutoff = target.mechanism.cutoff
         assert max(map(sum, outputs)) <= (cutoff or 2 * half)
         assert all(len(output) == 2 * half or (output[-1] and sum(output) == cutoff) for output in outputs)
 
 
-def test_the_lumped_law_of_a_sparse_vector_is_that_of_single_outputs():
-    """Three answers and cut-off 2, every output by an integral of its own on a fine grid."""
+def test_merging_outputs_does_not_change_epsilon():
+    """Three answers with cut-off 2; the reference integrates every output separately on a fine grid."""
     d0, d1, at = (1, 0, 1), (0, 1, 1), np.arange(-60, 60, 0.001) + 0.0005
     mechanism = SparseVector(0.5, 2.0, 3.0, cutoff=2)
     prior = 0.001 * laplace_density(at - 0.5, 2.0)
@@ -220,11 +220,11 @@ def test_the_lumped_law_of_a_sparse_vector_is_that_of_single_outputs():
         for d in (d0, d1)
     )
     for delta in (0.0, 0.01):
-        lumped = discrete_epsilon(*output_laws(mechanism, d0, d1), delta)
-        assert lumped == pytest.approx(discrete_epsilon(np.array(p), np.array(q), delta), abs=1e-5)
+        merged = discrete_epsilon(*output_laws(mechanism, d0, d1), delta)
+        assert merged == pytest.approx(discrete_epsilon(np.array(p), np.array(q), delta), abs=1e-5)
 
 
-def test_the_law_of_the_noisy_maximum():
+def test_index_law_matches_frequencies():
     target = find("noisy-max").make(1.0, 0.0)
     for counts in (target.d0, target.d1):
         law = index_law(counts, 2.0)
@@ -233,14 +233,14 @@ def test_the_law_of_the_noisy_maximum():
         assert (np.abs(seen - law) < 4.5 * np.sqrt(law / 40_000)).all()
 
 
-def test_the_truth_of_the_noisy_maximum_itself_and_of_sums():
+def test_true_epsilon_of_the_noisy_maximum_and_of_prefix_sums():
     for epsilon in (0.5, 1.0, 2.0):
         assert find("noisy-max-value").truth(epsilon, 0.0) == pytest.approx(2.5 * epsilon)
         assert find("prefix-sums").truth(epsilon, 0.0) == epsilon
         assert find("prefix-sums-wrong").truth(epsilon, 0.0) == 4 * epsilon
 
 
-# For each, an event and which data set it is likelier on.
+# For each broken mechanism, an event and the data set on which it is likelier.
 EVENTS = {
     "laplace-half-scale": (lambda x: x > 1, 1),
     "laplace-wrong-sensitivity": (lambda x: x > 2, 1),
@@ -267,19 +267,22 @@ def frequency(name, dataset, event, runs, seed):
     return sum(bool(event(output)) for output in outputs) / runs
 
 
-def test_there_is_an_event_for_every_wrong_mechanism():
-    assert sorted(EVENTS) == sorted(WRONG)
+def test_every_broken_mechanism_has_an_event():
+    assert sorted(EVENTS) == sorted(BROKEN)
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_mechanisms_are_seen_to_break_their_claim(name):
-    """At the claim (1, δ), 30,000 runs on each (Gaussian: 120,000): an event e times likelier and δ, by five standard errors."""
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_mechanisms_break_their_claim_and_not_their_true_epsilon(name):
+    """At the claim (1, δ), the event exceeds e times its other probability plus δ by five standard errors.
+
+    There are 30,000 runs per data set (Gaussian: 120,000).
+    """
     event, likelier = EVENTS[name]
     runs = 120_000 if find(name).needs_delta else 30_000
-    high, low = (frequency(name, which, event, runs, 9 + which) for which in (likelier, 1 - likelier))
+    high, low = (frequency(name, dataset, event, runs, 9 + dataset) for dataset in (likelier, 1 - likelier))
     slack = 5 * math.sqrt((high + math.e**2 * low + 1 / runs) / runs)
     assert high > math.e * low + delta_of(name) + slack
-    # and no more than the truth allows
+    # The true ε covers the event.
     truth = find(name).truth(1.0, delta_of(name))
     assert truth == math.inf or high <= math.exp(truth) * low + delta_of(name) + 5 * math.exp(truth) * math.sqrt(
         (low + 1 / runs) / runs
@@ -300,8 +303,8 @@ def events_of(name):
         yield from (lambda x, t=t: np.max(x) < t for t in np.linspace(-2, 3, 11))
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_no_event_of_a_family_breaks_the_truth_of_a_right_mechanism(name):
+@pytest.mark.parametrize("name", CORRECT)
+def test_no_event_of_a_family_breaks_the_true_epsilon_of_a_correct_mechanism(name):
     target, runs = find(name).make(1.0, delta_of(name)), 3000
     truth = find(name).truth(1.0, delta_of(name))
     outputs = [target.mechanism.many(d, runs, np.random.default_rng(21 + i)) for i, d in enumerate((target.d0, target.d1))]

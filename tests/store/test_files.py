@@ -1,4 +1,4 @@
-"""Files of stores: what does not belong together, is damaged or lies on read-only media."""
+"""Files of stores: side files of other stores, damage, read-only media."""
 
 import os
 import shutil
@@ -20,19 +20,19 @@ from tests.engine import finished, run
 from tests.stores import edit, trial
 from tests.waiting import PATIENCE
 
-# Files that do not belong together.
+# Side files of other stores.
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
-def test_a_store_is_not_created_beside_what_another_left_behind(tmp_path, suffix):
+def test_create_refuses_leftover_side_files(tmp_path, suffix):
     (tmp_path / f"a.db{suffix}").write_bytes(b"left over")
     with pytest.raises(StoreError, match=f"a.db{suffix} is left over"):
         run(trials=5, store=tmp_path / "a.db")
     assert not (tmp_path / "a.db").exists()
 
 
-def test_the_log_of_a_deleted_store_is_not_replayed_into_the_next_audit(store):
-    """A repaired mechanism was refuted with its predecessor's trials."""
+def test_create_refuses_the_log_of_a_deleted_store(store):
+    """Regression: SQLite replayed the log, and a repaired mechanism was refuted with the trials of the faulty one."""
     store.keep_trials([trial(index) for index in range(5)])
     path = store.path
     log = Path(f"{path}-wal").read_bytes()
@@ -55,8 +55,8 @@ def test_trials_of_another_audit_are_refused(tmp_path):
         lidp.result_of(tmp_path / "a.db")
 
 
-def test_the_log_of_a_killed_audit_is_not_taken_for_that_of_a_store_moved_beside_it(store, tmp_path):
-    """A store that was moved to where another had been deleted showed the other's trials, audit id and all."""
+def test_opening_a_store_beside_the_log_of_a_killed_audit_is_refused(store, tmp_path):
+    """Regression: a store that was moved to the path of a deleted one showed the trials and the audit id of that one."""
     store.keep_fact("note", "written in WAL mode")
     store.keep_trials([trial(index) for index in range(5)])
     log = Path(f"{store.path}-wal").read_bytes()
@@ -73,7 +73,7 @@ def test_the_log_of_a_killed_audit_is_not_taken_for_that_of_a_store_moved_beside
     assert lidp.result_of(moved).bound == expected
 
 
-def test_an_empty_log_that_a_reader_left_is_no_obstacle(tmp_path):
+def test_create_removes_an_empty_log_left_by_a_reader(tmp_path):
     path = tmp_path / "a.db"
     run(trials=3, store=path)
     Store.read(path).close()
@@ -82,7 +82,7 @@ def test_an_empty_log_that_a_reader_left_is_no_obstacle(tmp_path):
     assert run(trials=3, store=path).bound.trials == 3
 
 
-def test_a_store_with_several_names_is_refused(tmp_path):
+def test_opening_a_store_with_hard_links_is_refused(tmp_path):
     run(trials=3, store=tmp_path / "a.db")
     os.link(tmp_path / "a.db", tmp_path / "b.db")
     for opening in (Store.open, Store.read):
@@ -90,7 +90,7 @@ def test_a_store_with_several_names_is_refused(tmp_path):
             opening(tmp_path / "b.db")
 
 
-def test_a_draft_that_a_killed_process_left_is_removed(tmp_path):
+def test_opening_a_store_removes_the_draft_of_a_killed_process(tmp_path):
     run(trials=3, store=tmp_path / "a.db")
     draft = tmp_path / "a.db.0123456789abcdef.new"
     os.link(tmp_path / "a.db", draft)
@@ -98,7 +98,7 @@ def test_a_draft_that_a_killed_process_left_is_removed(tmp_path):
     assert not draft.exists()
 
 
-def test_a_symbolic_link_is_the_store_itself(tmp_path, store):
+def test_a_symbolic_link_opens_the_store_that_it_points_to(tmp_path, store):
     link = tmp_path / "link.db"
     link.symlink_to(store.path)
     store.keep_trials([trial(0)])
@@ -108,21 +108,21 @@ def test_a_symbolic_link_is_the_store_itself(tmp_path, store):
 
 
 @pytest.mark.parametrize("name", ["a b.db", "50%.db", "a?b#c.db", "ε.db", b"\xff.db"])
-def test_odd_names(tmp_path, name):
+def test_special_characters_in_file_names(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     run(trials=3, store=path)
     assert lidp.result_of(path).bound.trials == 3
     assert lidp.result_of(f"/{path}").bound.trials == 3
 
 
-def test_threads_that_create_one_store_at_once_leave_one(tmp_path):
-    told = []
+def test_threads_creating_the_same_store_leave_exactly_one(tmp_path):
+    messages = []
 
     def create():
         try:
             Store.create(tmp_path / "a.db", {"trials": 1}).close()
         except StoreError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     threads = [threading.Thread(target=create) for _ in range(6)]
     for thread in threads:
@@ -130,7 +130,7 @@ def test_threads_that_create_one_store_at_once_leave_one(tmp_path):
     for thread in threads:
         thread.join()
     assert is_store(tmp_path / "a.db")
-    assert all("exists already" in message or "another audit" in message for message in told)
+    assert all("exists already" in message or "another audit" in message for message in messages)
     assert not list(tmp_path.glob("*.new"))
 
 
@@ -154,14 +154,14 @@ def test_threads_that_create_one_store_at_once_leave_one(tmp_path):
     ],
     ids=str,
 )
-def test_what_was_changed_is_damaged(tmp_path, statement, values):
+def test_edited_rows_are_reported_as_damage(tmp_path, statement, values):
     run(trials=10, store=tmp_path / "a.db")
     edit(tmp_path / "a.db", statement, *values)
     with pytest.raises(StoreError, match="is damaged"):
         lidp.result_of(tmp_path / "a.db")
 
 
-def test_a_damaged_preparation_is_found(store):
+def test_an_edited_preparation_is_reported_as_damage(store):
     store.keep_preparation({"centre": np.ones(3)}, 2)
     store.close()
     edit(store.path, "UPDATE arrays SET data = zeroblob(24)")
@@ -170,7 +170,7 @@ def test_a_damaged_preparation_is_found(store):
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "fields",
     [
         {"failures": {"nowhere": "x"}},
         {"failures": {"scores": 5}},
@@ -181,29 +181,39 @@ def test_a_damaged_preparation_is_found(store):
     ],
     ids=str,
 )
-def test_odd_notes_are_damage(store, odd):
-    store.keep_trials([TrialRecord(0, trial(0).arrays, **odd)])
+def test_implausible_trial_metadata_is_reported_as_damage(store, fields):
+    store.keep_trials([TrialRecord(0, trial(0).arrays, **fields)])
     with pytest.raises(StoreError, match="is damaged"):
         lidp.result_of(store.path)
 
 
 @pytest.mark.parametrize("change", ["attempts = 'many'", "seconds = 'long'", "failures = 'null'", "metadata = '[]'"])
-def test_notes_of_another_type_are_damage(tmp_path, change):
+def test_trial_columns_of_another_type_are_reported_as_damage(tmp_path, change):
     run(trials=3, store=tmp_path / "a.db")
     edit(tmp_path / "a.db", f"UPDATE trials SET {change}")  # noqa: S608  # one of the above
     with pytest.raises(StoreError, match="is damaged"):
         lidp.result_of(tmp_path / "a.db")
 
 
-def test_no_more_rows_are_read_than_the_file_has_room_for(tmp_path, monkeypatch):
+def test_reading_stops_at_the_number_of_rows_that_fit_into_the_file(tmp_path, monkeypatch):
     run(trials=10, store=tmp_path / "a.db")
-    monkeypatch.setattr("lidp.store.audit_store._LEAST_ROW", 10**6)
+    monkeypatch.setattr("lidp.store.audit_store._SMALLEST_ROW_BYTES", 10**6)
     with pytest.raises(StoreError, match="is damaged"):
         lidp.result_of(tmp_path / "a.db")
 
 
+def test_values_above_the_size_limit_are_not_read(store, monkeypatch):
+    monkeypatch.setattr("lidp.store.files.MAX_VALUE_BYTES", 10_000)
+    store.keep_fact("large", "x" * 9_000)
+    store.keep_fact("too large", "x" * 11_000)
+    with Store.read(store.path) as reader:
+        assert len(reader.fact("large")) == 9_000
+        with pytest.raises(StoreError, match="too large cannot be read"):
+            reader.fact("too large")
+
+
 @pytest.mark.parametrize("where", ["coins", "shape", "number"])
-def test_trials_that_the_plan_cannot_have_made_are_refused(store, where):
+def test_trials_that_contradict_the_plan_are_refused(store, where):
     honest = trial(0)
     wrong = {
         "coins": TrialRecord(0, {**honest.arrays, "coins": 1 - honest.arrays["coins"]}),
@@ -219,7 +229,7 @@ def test_trials_that_the_plan_cannot_have_made_are_refused(store, where):
     "change",
     [{"trials": "many"}, {"trials": 10**11}, {"seed": -1}, {"method": 3}, {"design": {"kind": "Odd"}}, {"claim": []}],
 )
-def test_an_odd_configuration_is_damage_too(store, change):
+def test_an_invalid_configuration_is_reported_as_damage(store, change):
     store.keep_fact("configuration", {**store.configuration, **change})
     with pytest.raises(StoreError, match="its configuration cannot be read"):
         lidp.result_of(store.path)
@@ -245,18 +255,18 @@ def test_triggers_views_and_other_tables_are_refused(store, addition):
     assert not Path(f"{store.path}-lock").exists()
 
 
-def test_truncated_stores_are_damaged_or_as_before(tmp_path, capsys):
+def test_a_truncated_store_is_reported_as_damaged_or_reads_as_before(tmp_path, capsys):
     path, cut = tmp_path / "a.db", tmp_path / "cut.db"
     expected = run(trials=30, store=path).bound
     whole = path.read_bytes()
     for size in np.random.default_rng(0).integers(0, len(whole), 20):
         cut.write_bytes(whole[:size])
         try:
-            told = ""
+            message = ""
             assert lidp.result_of(cut).bound == expected
         except StoreError as error:
-            told = str(error)
-        assert not told or any(word in told for word in ("is damaged", "is not a store", "cannot be opened"))
+            message = str(error)
+        assert not message or any(word in message for word in ("is damaged", "is not a store", "cannot be opened"))
         assert lidp_command(["report", str(cut), "-o", str(tmp_path / "r.html")]) in (0, 2)
         assert "this should not have happened" not in capsys.readouterr().err
 
@@ -275,16 +285,16 @@ def as_nobody(read, path):
             with pytest.raises(OSError, match="ermission"):
                 (path.parent / "new").touch()
             queue.put(read(path))
-        except BaseException as error:  # noqa: BLE001  # told in the parent
+        except BaseException as error:  # noqa: BLE001  # reported by the parent
             queue.put(repr(error))
 
     context = get_context("fork")
     queue = context.Queue()
     child = context.Process(target=work, args=(queue,))
     child.start()
-    found = queue.get(timeout=PATIENCE)
+    result = queue.get(timeout=PATIENCE)
     child.join()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["closed", "killed"])
@@ -306,7 +316,9 @@ def test_a_store_in_a_read_only_folder_can_be_read(log):
             file.chmod(0o444)
         target.chmod(0o555)
         folder.chmod(0o755)
-        result = as_nobody(lambda place: (lidp.result_of(place).bound.trials, Store.read(place).versions), target / "a.db")
+        result = as_nobody(
+            lambda readable: (lidp.result_of(readable).bound.trials, Store.read(readable).versions), target / "a.db"
+        )
         assert result == (10, {"lidp": "new"} if log else lidp.result_of(path).versions)
     finally:
         (folder / "target").chmod(0o755)

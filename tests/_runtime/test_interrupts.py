@@ -1,4 +1,4 @@
-"""Signals that ask for an end: what is finished is kept, and nothing is taken for a failure of the mechanism."""
+"""After a stop signal, finished trials are saved and no trial counts as failed."""
 
 import os
 import signal
@@ -19,25 +19,27 @@ AUDIT = [
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
-def test_a_signal_to_the_whole_group_keeps_what_is_finished(tmp_path, how, workers):
-    """SIGHUP once killed the driver at once, and told its workers to raise."""
+@pytest.mark.parametrize(
+    "stop_signal", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT], ids=lambda stop_signal: stop_signal.name
+)
+def test_a_stop_signal_to_the_process_group_keeps_finished_trials(tmp_path, stop_signal, workers):
+    """Regression: SIGHUP killed the audit immediately, and its workers raised errors."""
     path = tmp_path / "a.db"
     command = [*AUDIT, "--store", str(path), "--workers", str(workers)]
     process = subprocess.Popen(
         command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     before = wait_for_more(path)
-    os.killpg(process.pid, how)
-    _, told = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, told
-    assert told.splitlines()[-1].startswith("lidp: interrupted; to go on: lidp resume")
+    os.killpg(process.pid, stop_signal)
+    _, messages = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, messages
+    assert messages.splitlines()[-1].startswith("lidp: interrupted; to go on: lidp resume")
     assert finished(path) >= before
     assert lidp.result_of(path).failed_runs == 0
 
 
-def test_sighup_is_ignored_if_it_was_ignored_before(tmp_path):
-    """As nohup does."""
+def test_sighup_stays_ignored_if_the_parent_ignores_it(tmp_path):
+    """Nohup starts programs in this way."""
     path = tmp_path / "a.db"
     command = [*AUDIT, "--store", str(path)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

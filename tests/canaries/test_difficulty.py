@@ -1,4 +1,4 @@
-"""How hard examples are, told from the losses of few models."""
+"""Estimates of the difficulty of examples from the losses of a few models."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ def losses_of(means, spreads, models, seed=0):
     return means + spreads * rng.standard_normal((models, len(spreads)))
 
 
-def test_examples_that_are_alike_are_told_alike():
+def test_similar_examples_get_similar_estimates():
     means, spreads = difficulty(losses_of(np.full(300, 2.5), np.full(300, 0.3), 8))
     assert np.ptp(np.log(spreads)) < 0.5  # those of 8 models themselves differ by a factor of several
     assert np.abs(means - 2.5).max() < 0.1
 
 
 @pytest.mark.parametrize("models", [4, 8, 32])
-def test_what_differs_stays_different_and_is_known_better(models):
+def test_estimates_of_different_examples_are_better_than_raw_ones(models):
     rng = np.random.default_rng(1)
     true_means, true_spreads = rng.normal(2, 0.5, 400), 0.2 * np.exp(rng.normal(0, 0.5, 400))
     errors = []
@@ -38,7 +38,7 @@ def test_what_differs_stays_different_and_is_known_better(models):
     assert (np.mean(errors, axis=0) < 1).all()
 
 
-def test_units_and_order_do_not_matter():
+def test_estimates_do_not_depend_on_units_or_order():
     losses = losses_of(np.linspace(0, 3, 50), np.linspace(0.1, 1, 50), 6)
     means, spreads = difficulty(losses)
     other_means, other_spreads = difficulty(7 - 1e-8 * losses[:, ::-1])
@@ -46,7 +46,7 @@ def test_units_and_order_do_not_matter():
     np.testing.assert_allclose(other_spreads[::-1], 1e-8 * spreads, rtol=1e-5)
 
 
-def test_a_loss_that_does_not_move_does_not_outweigh_the_others():
+def test_an_example_with_constant_loss_does_not_dominate_the_others():
     losses = losses_of(np.zeros(20), np.ones(20), 16)
     losses[:, 3] = 1.0
     means, spreads = difficulty(losses)
@@ -57,34 +57,34 @@ def test_a_loss_that_does_not_move_does_not_outweigh_the_others():
 @pytest.mark.parametrize(
     "losses", [np.ones((1, 5)), np.full((3, 5), 0.1), np.zeros((2, 3)), np.arange(5.0)[None].repeat(3, axis=0)]
 )
-def test_models_that_agree_say_nothing_of_spreads(losses):
+def test_spreads_are_one_if_all_models_agree(losses):
     means, spreads = difficulty(losses)
     np.testing.assert_allclose(means, losses[0], rtol=1e-15)
     np.testing.assert_array_equal(spreads, 1)
 
 
 @pytest.mark.parametrize("wildness", [0.5, 1, 2])
-def test_wild_examples_do_not_spoil_the_others(wildness):
-    """Spreads of very different size: means stay as well known as they are."""
+def test_outliers_do_not_degrade_the_other_estimates(wildness):
+    """Spreads may differ by orders of magnitude; means are still estimated as well as before."""
     rng = np.random.default_rng(2)
     true_means, true_spreads = rng.normal(2, 0.5, 200), 0.2 * np.exp(wildness * rng.standard_normal(200))
     losses = losses_of(true_means, true_spreads, 32)
     means, spreads = difficulty(losses)
-    errors, plain = (np.abs(found - true_means) / true_spreads for found in (means, losses.mean(axis=0)))
+    errors, plain = (np.abs(estimate - true_means) / true_spreads for estimate in (means, losses.mean(axis=0)))
     assert np.median(errors) <= 1.1 * np.median(plain)
     assert np.quantile(errors, 0.99) <= 2 * np.quantile(plain, 0.99)
     assert np.abs(np.log(spreads / true_spreads)[true_spreads > 1e-2 * true_spreads.max()]).max() < 1
 
 
 @pytest.mark.parametrize("wild", [np.nan, np.inf, 1e200])
-def test_losses_that_are_no_numbers_end_the_audit(wild):
+def test_losses_that_are_not_finite_end_the_audit(wild):
     losses = losses_of(np.zeros(5), np.ones(5), 4)
     losses[2, 3] = wild
     with pytest.raises(AuditFailed, match=f"example 3 of the pool is {wild:g}".replace("+", r"\+")):
         difficulty(losses)
 
 
-def test_one_example_is_told_as_it_is():
+def test_a_single_example_keeps_its_mean_and_spread():
     losses = losses_of(np.array([2.0]), np.array([0.5]), 10)
     means, spreads = difficulty(losses)
     assert means[0] == pytest.approx(losses.mean())

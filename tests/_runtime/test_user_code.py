@@ -1,4 +1,4 @@
-"""What a mechanism raises is its own failure on every executor, and a child that it forks never goes on as lidp."""
+"""Exceptions of user code are failures of that code on every executor, and its forked children never continue the audit."""
 
 import asyncio
 import os
@@ -22,16 +22,16 @@ from tests.engine import Numbers, closeness, leaky, run, same
 EXECUTORS = [Serial(), Processes(2)]
 
 
-class Odd(BaseException):
+class CustomException(BaseException):
     pass
 
 
-RAISED = [KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, SystemExit, Odd, RuntimeError]
+RAISED = [KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, SystemExit, CustomException, RuntimeError]
 
 
 @pytest.fixture(autouse=True)
 def interrupts():
-    """Ctrl-C as it is in a fresh process, whatever ran before."""
+    """Install the SIGINT handler of a new process, whatever ran before."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -48,7 +48,7 @@ def raising(kind):
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
 @pytest.mark.parametrize("kind", RAISED)
-def test_whatever_a_mechanism_raises_is_a_failed_run(kind, executor):
+def test_any_exception_of_a_mechanism_is_a_failed_run(kind, executor):
     expected = run(raising(ValueError), trials=20)
     result = run(raising(kind), trials=20, executor=executor)
     assert result.failed_runs == expected.failed_runs > 0
@@ -59,7 +59,7 @@ def test_whatever_a_mechanism_raises_is_a_failed_run(kind, executor):
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
 @pytest.mark.parametrize("kind", RAISED)
 @pytest.mark.parametrize("many", [False, True])
-def test_whatever_a_score_raises_costs_its_canary(kind, executor, many):
+def test_any_exception_of_a_score_leaves_its_canary_unscored(kind, executor, many):
     class Score:
         def __call__(self, output, canary):
             if canary > 1:
@@ -74,7 +74,7 @@ def test_whatever_a_score_raises_costs_its_canary(kind, executor, many):
 
 
 @pytest.mark.parametrize("kind", RAISED)
-def test_whatever_a_mechanism_raises_in_a_batch_is_a_failed_run(kind):
+def test_any_exception_of_a_batch_falls_back_to_single_runs(kind):
     class Batch(engine.Many):
         def run_many(self, datasets, rngs):
             raise kind
@@ -83,7 +83,7 @@ def test_whatever_a_mechanism_raises_in_a_batch_is_a_failed_run(kind):
 
 
 @pytest.mark.parametrize("kind", RAISED)
-def test_whatever_a_mechanism_raises_in_a_pair_audit_is_a_failed_run(kind):
+def test_any_exception_of_a_mechanism_in_a_pair_audit_is_a_failed_run(kind):
     def mechanism(data, rng):
         value = data + rng.laplace()
         if value > 1.5:
@@ -98,7 +98,7 @@ def test_whatever_a_mechanism_raises_in_a_pair_audit_is_a_failed_run(kind):
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
 @pytest.mark.parametrize("kind", RAISED)
 @pytest.mark.parametrize("part", ["prepare", "draw"])
-def test_whatever_the_rest_of_a_target_raises_ends_the_audit_by_name(part, kind, executor):
+def test_any_exception_of_preparation_or_canaries_ends_the_audit(part, kind, executor):
     class Raising(Numbers):
         def draw(self, rng, size):
             raise kind
@@ -111,7 +111,7 @@ def test_whatever_the_rest_of_a_target_raises_ends_the_audit_by_name(part, kind,
         run(target, executor=executor)
 
 
-def test_a_real_interrupt_still_interrupts(tmp_path):
+def test_a_signal_interrupts_the_audit(tmp_path):
     calls = []
 
     def mechanism(dataset, rng):
@@ -125,7 +125,7 @@ def test_a_real_interrupt_still_interrupts(tmp_path):
     assert engine.finished(tmp_path / "a.db") == 9
 
 
-def test_a_handler_of_the_user_may_interrupt_by_a_plain_keyboard_interrupt():
+def test_a_signal_handler_of_the_user_may_interrupt_the_audit():
     calls = []
 
     def handler(number, frame):
@@ -146,12 +146,12 @@ def test_a_handler_of_the_user_may_interrupt_by_a_plain_keyboard_interrupt():
         signal.signal(signal.SIGINT, before)
 
 
-def test_in_another_thread_no_interrupt_is_real():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(run(raising(KeyboardInterrupt), trials=20)))
+def test_a_keyboard_interrupt_in_another_thread_is_a_failed_run():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(run(raising(KeyboardInterrupt), trials=20)))
     thread.start()
     thread.join()
-    assert found[0].failed_runs == run(raising(ValueError), trials=20).failed_runs
+    assert results[0].failed_runs == run(raising(ValueError), trials=20).failed_runs
 
 
 def test_a_pair_audit_drops_the_block_in_which_an_interrupt_was_swallowed():
@@ -171,20 +171,20 @@ def test_a_pair_audit_drops_the_block_in_which_an_interrupt_was_swallowed():
     assert caught.value.result.failed_runs == 0
 
 
-def test_a_handler_that_user_code_installs_is_left_in_place():
+def test_a_signal_handler_installed_by_user_code_is_kept():
     with Interrupts():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-# Forked children. Each writes down that it left the mechanism's code; were it to go on, it would do so many times.
+# Forked children. Each creates a file that is named by its parent's and its own id.
 
 
 class Forks:
-    """Forks a child in every run, which returns, raises or exits."""
+    """Forks a child in every run; the child returns, raises or exits."""
 
-    def __init__(self, leaving, folder):
-        self.leaving = leaving
+    def __init__(self, exit_mode, folder):
+        self.exit_mode = exit_mode
         self.folder = folder
 
     def __call__(self, dataset, rng):
@@ -192,32 +192,32 @@ class Forks:
         parent = os.getpid()
         child = os.fork()
         if child:
-            os.waitpid(child, 0)  # it has ended, wherever it went
+            os.waitpid(child, 0)  # until it has ended, in whatever way
             return output
         (self.folder / f"{parent}-{os.getpid()}").touch()
-        if self.leaving == "raises":
+        if self.exit_mode == "raises":
             raise RuntimeError("in the child")
-        if self.leaving == "exits":
+        if self.exit_mode == "exits":
             sys.exit(0)
         return output
 
 
 def check_children(folder, *, at_least):
-    """Children were forked, and none of them went on to a run in which it forked a child itself."""
+    """Check that at least ``at_least`` children were forked, and that none of them forked another child."""
     pairs = [path.name.split("-") for path in folder.iterdir() if not path.name.startswith("a.db")]
     assert len(pairs) >= at_least
     assert not {parent for parent, _ in pairs} & {child for _, child in pairs}
 
 
-LEAVING = ["returns", "raises", "exits"]
+EXIT_MODES = ["returns", "raises", "exits"]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
-@pytest.mark.parametrize("leaving", LEAVING)
+@pytest.mark.parametrize("exit_mode", EXIT_MODES)
 @pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=repr)
-def test_a_forked_child_does_not_go_on_with_the_audit(design, leaving, executor, tmp_path):
+def test_a_forked_child_does_not_continue_the_audit(design, exit_mode, executor, tmp_path):
     claim = engine.claim_for(design)
-    target = Target(Forks(leaving, tmp_path), Numbers(), closeness, dataset=[0.5], name="x")
+    target = Target(Forks(exit_mode, tmp_path), Numbers(), closeness, dataset=[0.5], name="x")
     result = run(target, claim=claim, design=design, trials=5, executor=executor, store=tmp_path / "a.db")
     plain = Target(leaky, Numbers(), closeness, dataset=[0.5], name="x")
     same(result, run(plain, claim=claim, design=design, trials=5))
@@ -225,9 +225,9 @@ def test_a_forked_child_does_not_go_on_with_the_audit(design, leaving, executor,
     check_children(tmp_path, at_least=5)
 
 
-@pytest.mark.parametrize("leaving", LEAVING)
-def test_a_forked_child_does_not_go_on_with_a_pair_audit(leaving, tmp_path):
-    forks = Forks(leaving, tmp_path)
+@pytest.mark.parametrize("exit_mode", EXIT_MODES)
+def test_a_forked_child_does_not_continue_a_pair_audit(exit_mode, tmp_path):
+    forks = Forks(exit_mode, tmp_path)
 
     def mechanism(data, rng):
         forks([], rng)
@@ -238,9 +238,9 @@ def test_a_forked_child_does_not_go_on_with_a_pair_audit(leaving, tmp_path):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
-@pytest.mark.parametrize("leaving", LEAVING)
-def test_a_child_forked_by_a_score_or_a_preparation_does_not_go_on(leaving, executor, tmp_path):
-    forks = Forks(leaving, tmp_path)
+@pytest.mark.parametrize("exit_mode", EXIT_MODES)
+def test_a_child_forked_by_a_score_or_a_preparation_does_not_continue(exit_mode, executor, tmp_path):
+    forks = Forks(exit_mode, tmp_path)
 
     def score(output, canary, prepared):
         forks([], np.random.default_rng(0))
@@ -255,7 +255,7 @@ def test_a_child_forked_by_a_score_or_a_preparation_does_not_go_on(leaving, exec
     check_children(tmp_path, at_least=3)
 
 
-def test_a_dismissed_worker_is_no_failed_run():
+def test_dismissal_propagates_and_is_not_a_failed_run():
     def mechanism(dataset, rng):
         raise Dismissed
 

@@ -1,4 +1,4 @@
-"""The compiled training loop against gradients written out one by one, and its random parts against their laws."""
+"""The compiled training loop against explicit per-example gradients, and its random parts against their distributions."""
 
 import math
 
@@ -44,22 +44,22 @@ def compiled_sum(theta, widths, x, y, clip):
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
-def test_the_oracle_is_a_gradient(widths):
+def test_the_reference_gradient_matches_finite_differences(widths):
     theta, x, y = some(widths, 1, seed=3)
-    found = brute_force.gradient(theta, widths, x[0], y[0])
+    gradient = brute_force.gradient(theta, widths, x[0], y[0])
     for k in range(len(theta)):
         step = np.zeros(len(theta))
         step[k] = 1e-6
         slope = (
             brute_force.loss(theta + step, widths, x[0], y[0]) - brute_force.loss(theta - step, widths, x[0], y[0])
         ) / 2e-6
-        assert found[k] == pytest.approx(slope, abs=1e-5)
+        assert gradient[k] == pytest.approx(slope, abs=1e-5)
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
 @pytest.mark.parametrize("batch", [1, 2, 16, 19])
 @pytest.mark.parametrize("clip", [0.0, 1e-3, 1.0, 1e3], ids=["off", "all clipped", "some clipped", "none clipped"])
-def test_a_batch_equals_explicit_per_example_gradients(widths, batch, clip):
+def test_a_batch_equals_the_sum_of_explicit_gradients(widths, batch, clip):
     theta, x, y = some(widths, batch)
     expected = brute_force.clipped_sum(theta, widths, x, y, clip)
     lengths = sum(
@@ -71,9 +71,9 @@ def test_a_batch_equals_explicit_per_example_gradients(widths, batch, clip):
 
 def test_large_inputs_do_not_overflow():
     theta, x, y = some((5, 4, 3), 9, size=1e6)
-    found = compiled_sum(theta, (5, 4, 3), x, y, 1.0)
-    assert np.isfinite(found).all()
-    np.testing.assert_allclose(found, brute_force.clipped_sum(theta, (5, 4, 3), x, y, 1.0), rtol=1e-3, atol=1e-5)
+    total = compiled_sum(theta, (5, 4, 3), x, y, 1.0)
+    assert np.isfinite(total).all()
+    np.testing.assert_allclose(total, brute_force.clipped_sum(theta, (5, 4, 3), x, y, 1.0), rtol=1e-3, atol=1e-5)
 
 
 LARGE = [1e15, 1e19, 3e19, 1e30, float(np.finfo(np.float32).max)]
@@ -82,18 +82,18 @@ LARGE = [1e15, 1e19, 3e19, 1e30, float(np.finfo(np.float32).max)]
 @pytest.mark.parametrize("widths", NETWORKS)
 @pytest.mark.parametrize("size", LARGE)
 @pytest.mark.parametrize("clip", [1e-6, 1.0, 100.0])
-def test_clipping_holds_however_large_the_features(widths, size, clip):
+def test_clipping_holds_for_features_of_any_size(widths, size, clip):
     theta, x, y = some(widths, 7)
     others = np.arange(7) != 3
     for signs in (np.ones(widths[0]), np.resize([1, -1], widths[0]), np.eye(widths[0])[0]):
         for label in range(widths[-1]):
             x[3], y[3] = size * signs, label
-            found = compiled_sum(theta, widths, x, y, clip)
+            total = compiled_sum(theta, widths, x, y, clip)
             rest = compiled_sum(theta, widths, x[others], y[others], clip)
-            assert np.isfinite(found).all()
-            assert np.linalg.norm(found.astype(float) - rest) <= clip * (1 + 1e-4)
+            assert np.isfinite(total).all()
+            assert np.linalg.norm(total.astype(float) - rest) <= clip * (1 + 1e-4)
             expected = brute_force.clipped_sum(theta, widths, x, y, clip)
-            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 * clip * len(y))
+            np.testing.assert_allclose(total, expected, rtol=1e-3, atol=1e-5 * clip * len(y))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 30])
@@ -103,17 +103,17 @@ def test_clipping_holds_where_clipped_signals_would_be_subnormal(classes):
         theta = np.zeros(2 * classes, np.float32)
         theta[classes] = rng.uniform(10, 80)
         x = np.array([[feature]], np.float32)
-        found = compiled_sum(theta, (1, classes), x, np.array([0]), clip)
-        assert np.linalg.norm(found.astype(float)) <= clip * (1 + 1e-4), (feature, clip, theta[classes])
+        total = compiled_sum(theta, (1, classes), x, np.array([0]), clip)
+        assert np.linalg.norm(total.astype(float)) <= clip * (1 + 1e-4), (feature, clip, theta[classes])
         signal = np.full(classes, math.exp(-theta[classes])) / (1 + (classes - 1) * math.exp(-theta[classes]))
         signal[0] = -signal[1:].sum()
         expected = brute_force.clipped(np.append(np.float64(x[0, 0]) * signal, signal), clip)
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 * clip)
+        np.testing.assert_allclose(total, expected, rtol=1e-3, atol=1e-5 * clip)
 
 
 @pytest.mark.parametrize("widths", [(6, 2), (6, 40), (6, 5, 3), (6, 40, 8, 3)])
 def test_clipping_holds_for_extreme_features_parameters_and_clip_norms(widths):
-    """The clip norms are those that ``DPSGD`` takes."""
+    """The clipping norms are those that ``DPSGD`` accepts."""
     rng = np.random.default_rng(sum(widths))
     for _ in range(1000):
         theta = some(widths, 1)[0] * np.float32(10.0 ** rng.uniform(-44, 37))
@@ -124,24 +124,24 @@ def test_clipping_holds_for_extreme_features_parameters_and_clip_norms(widths):
         x = rng.standard_normal((1, 6)) * 10.0 ** rng.uniform(-45, 38, (1, 1) if rng.random() < 0.5 else (1, 6))
         x = np.clip(x, -3e38, 3e38).astype(np.float32)
         clip = 10.0 ** rng.uniform(-30, 30)
-        found = compiled_sum(theta, widths, x, rng.integers(0, widths[-1], 1), clip)
-        assert np.linalg.norm(found.astype(float)) <= clip * (1 + 1e-4), (clip, x, theta)
+        total = compiled_sum(theta, widths, x, rng.integers(0, widths[-1], 1), clip)
+        assert np.linalg.norm(total.astype(float)) <= clip * (1 + 1e-4), (clip, x, theta)
 
 
 @pytest.mark.parametrize("widths", [(5, 3), (5, 4, 3), (4, 33, 6)])
 @pytest.mark.parametrize("size", LARGE)
 @pytest.mark.parametrize("planted", [False, True], ids=["record", "canary"])
-def test_one_record_moves_a_step_by_at_most_the_clip_norm(widths, size, planted):
+def test_one_record_changes_a_step_by_at_most_the_clipping_norm(widths, size, planted):
     _, x, y = some(widths, 6, seed=2)
     huge, label = np.full((1, widths[0]), size, np.float32), np.array([1])
     vectors = np.ones((1, len(some(widths, 1)[0])), np.float32)
     options = {"steps": 1, "batch": 7, "clip": 0.5, "gradients": vectors}
     _, without = run(widths, x, y, **options)
     if planted:
-        _, found = run(widths, x, y, extras=(huge, label), **options)
+        _, trained = run(widths, x, y, extras=(huge, label), **options)
     else:
-        _, found = run(widths, np.vstack([x, huge]), np.append(y, label), **options)
-    assert np.linalg.norm((found - without).astype(float)) <= 0.5 / 7 * 0.5 * (1 + 1e-4)
+        _, trained = run(widths, np.vstack([x, huge]), np.append(y, label), **options)
+    assert np.linalg.norm((trained - without).astype(float)) <= 0.5 / 7 * 0.5 * (1 + 1e-4)
     _, longer = run(widths, np.vstack([x, huge]), np.append(y, label), **{**options, "steps": 50})
     assert np.isfinite(longer).all()
 
@@ -151,9 +151,9 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
-    places, numbers = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
+    coordinate_indices, values = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     dp_sgd.train(
-        x, np.float32(unit), y, extra_x, extra_y, vectors, places, numbers, theta, np.array(widths),
+        x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, theta, np.array(widths),
         steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
         words(seed), lanes(seed),
     )  # fmt: skip
@@ -161,27 +161,35 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
-def test_steps_on_all_records_with_every_kind_of_canary(widths):
-    """Three steps without noise on the full batch, canaries of each kind among the records."""
+def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
+    """Three steps without noise on the full batch, with canaries of each kind among the records."""
     _, x, y = some(widths, 12, seed=5)
     start, *_ = some(widths, 1)
     rng = np.random.default_rng(6)
     extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
     vectors = rng.standard_normal((3, len(start))).astype(np.float32)
-    places, numbers = np.array([0, 2, 2]), np.array([0.3, -0.3, 0.2], np.float32)
-    _, found = run(
-        widths, x, y, steps=3, batch=10, clip=0.3, extras=extras, gradients=vectors, coordinates=(places, numbers)
+    coordinate_indices, values = np.array([0, 2, 2]), np.array([0.3, -0.3, 0.2], np.float32)
+    _, trained = run(
+        widths,
+        x,
+        y,
+        steps=3,
+        batch=10,
+        clip=0.3,
+        extras=extras,
+        gradients=vectors,
+        coordinates=(coordinate_indices, values),
     )
     theta = start.astype(float)
     for _ in range(3):
         total = brute_force.clipped_sum(theta, widths, np.vstack([x, extras[0]]), np.append(y, extras[1]), 0.3)
         total += vectors.sum(axis=0)
-        np.add.at(total, places, numbers)
+        np.add.at(total, coordinate_indices, values)
         theta -= 0.5 / 10 * total
-    np.testing.assert_allclose(found, theta, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(trained, theta, rtol=1e-4, atol=1e-5)
 
 
-def test_features_kept_as_bytes_train_the_same_model():
+def test_features_stored_as_bytes_train_the_same_model():
     widths = (12, 5)
     values = np.random.default_rng(3).integers(0, 256, (30, 12), dtype=np.uint8)
     y = np.random.default_rng(4).integers(0, 5, 30)
@@ -191,34 +199,34 @@ def test_features_kept_as_bytes_train_the_same_model():
     np.testing.assert_array_equal(compact, plain)
 
 
-def test_the_noise_of_a_step():
-    """No records in the batch at all: what moves the parameters is the noise alone, of the stated size."""
+def test_the_noise_of_a_step_has_the_stated_size():
+    """The batch is empty, so that only noise changes the parameters."""
     widths = (300, 40)
     _, x, y = some(widths, 3)
-    start, found = run(widths, x, y, steps=1, rate=1e-12, batch=10, noise=2.0)
-    moved = (start - found) / (0.5 / 10)
+    start, trained = run(widths, x, y, steps=1, rate=1e-12, batch=10, noise=2.0)
+    moved = (start - trained) / (0.5 / 10)
     assert stats.kstest(moved / 2.0, "norm").pvalue > 1e-4
     _, other = run(widths, x, y, steps=1, rate=1e-12, batch=10, noise=2.0, seed=1)
-    assert abs(np.corrcoef(found - start, other - start)[0, 1]) < 5 / len(start) ** 0.5
+    assert abs(np.corrcoef(trained - start, other - start)[0, 1]) < 5 / len(start) ** 0.5
     start, several = run(widths, x, y, steps=9, rate=1e-12, batch=10, noise=2.0)
     assert np.std((start - several) / (0.5 / 10)) == pytest.approx(6.0, rel=0.05)
 
 
-def test_noise_numbers():
+def test_noise_is_standard_normal_and_uncorrelated():
     out = np.empty(3_000_001, np.float32)
     fill_noise(lanes(), out, np.float32(1.0))
-    found = out.astype(float)
-    assert stats.kstest(found, "norm").pvalue > 1e-4
-    assert (found**4).mean() == pytest.approx(3, abs=5 * (96 / len(found)) ** 0.5)
+    numbers = out.astype(float)
+    assert stats.kstest(numbers, "norm").pvalue > 1e-4
+    assert (numbers**4).mean() == pytest.approx(3, abs=5 * (96 / len(numbers)) ** 0.5)
     for beyond in (3.0, 4.0):
-        assert stats.binomtest(int((np.abs(found) > beyond).sum()), len(found), 2 * stats.norm.sf(beyond)).pvalue > 1e-4
+        assert stats.binomtest(int((np.abs(numbers) > beyond).sum()), len(numbers), 2 * stats.norm.sf(beyond)).pvalue > 1e-4
     for lag in (1, 2, LANES, 512, 1024):
-        assert abs(np.corrcoef(found[:-lag], found[lag:])[0, 1]) < 5 / len(found) ** 0.5
-        assert abs(np.corrcoef(found[:-lag] ** 2, found[lag:] ** 2)[0, 1]) < 5 / len(found) ** 0.5
+        assert abs(np.corrcoef(numbers[:-lag], numbers[lag:])[0, 1]) < 5 / len(numbers) ** 0.5
+        assert abs(np.corrcoef(numbers[:-lag] ** 2, numbers[lag:] ** 2)[0, 1]) < 5 / len(numbers) ** 0.5
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 1023, 1024, 1025])
-def test_noise_fills_exactly(size):
+def test_noise_fills_exactly_the_given_array(size):
     out = np.full(size + 1, np.float32(7.0))
     fill_noise(lanes(), out[:size], np.float32(1.0))
     assert out[size] == 7.0
@@ -226,8 +234,8 @@ def test_noise_fills_exactly(size):
 
 
 @pytest.mark.parametrize(("size", "rate"), [(1000, 0.01), (50, 0.5), (10, 1.0), (8, 0.9)])
-def test_poisson_batches(size, rate):
-    """Every record is in with the same probability, independently: counts are binomial, pairs uncorrelated."""
+def test_poisson_batches_sample_records_independently_at_the_rate(size, rate):
+    """The sizes of batches are binomial, and pairs of records are uncorrelated."""
     state, batch = words(), np.empty(size, np.int64)
     seen = np.zeros((4000, size))
     for row in seen:
@@ -240,16 +248,16 @@ def test_poisson_batches(size, rate):
         return
     law = stats.binom(size, rate)
     cuts = np.unique(law.ppf([0.2, 0.4, 0.6, 0.8]))
-    found = np.bincount(np.searchsorted(cuts, seen.sum(axis=1)), minlength=len(cuts) + 1)
+    observed = np.bincount(np.searchsorted(cuts, seen.sum(axis=1)), minlength=len(cuts) + 1)
     shares = np.diff([0, *law.cdf(cuts), 1])
-    assert stats.chisquare(found[shares > 0], 4000 * shares[shares > 0]).pvalue > 1e-4
+    assert stats.chisquare(observed[shares > 0], 4000 * shares[shares > 0]).pvalue > 1e-4
     totals = seen.sum(axis=0)
     assert stats.chisquare(totals, np.full(size, totals.mean())).pvalue > 1e-4
     assert totals.sum() == pytest.approx(4000 * size * rate, abs=5 * (4000 * size * rate * (1 - rate)) ** 0.5 + 1e-9)
     assert abs(np.corrcoef(seen[:, 0], seen[:, -1])[0, 1]) < 0.1
 
 
-def test_shuffling():
+def test_shuffling_is_uniform():
     counts = np.zeros((4, 4))
     state = words()
     for _ in range(20_000):
@@ -259,14 +267,14 @@ def test_shuffling():
     assert stats.chisquare(counts.ravel()).pvalue > 1e-4
 
 
-def test_shuffled_batches_see_every_record_once_an_epoch():
-    """Gradients along coordinates as records: after an epoch each has moved its own coordinate exactly once."""
+def test_shuffled_batches_use_every_record_once_per_epoch():
+    """The records are gradients along one coordinate each: after an epoch, each has changed its coordinate exactly once."""
     widths = (4, 3)
     x, y = np.empty((0, 4), np.float32), np.empty(0, np.int64)
-    places, numbers = np.arange(10), np.ones(10, np.float32)
-    start, found = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(places, numbers))
-    np.testing.assert_allclose((start - found)[:10], 0.5 / 3, rtol=1e-5)
-    np.testing.assert_array_equal(found[10:], start[10:])
+    coordinate_indices, values = np.arange(10), np.ones(10, np.float32)
+    start, trained = run(widths, x, y, steps=4, batch=3, poisson=False, clip=1.0, coordinates=(coordinate_indices, values))
+    np.testing.assert_allclose((start - trained)[:10], 0.5 / 3, rtol=1e-5)
+    np.testing.assert_array_equal(trained[10:], start[10:])
 
 
 def test_random_gradients_are_uniform_on_the_sphere():

@@ -1,4 +1,4 @@
-"""The dimension-free sampler against drawing d-dimensional vectors."""
+"""The simulation without d-dimensional vectors has the law of the naive one."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from scipy import stats
 from lidp import CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
 from lidp.mechanisms.gaussian import draw_gaussian, simulate_gaussian
 from lidp.mechanisms.gaussian_naive import simulate_gaussian_naively
-from lidp.streams import Purpose, stream, trial_words
 
 VIEWS = {
     "single": lambda s: s[:, 0],
@@ -19,10 +18,10 @@ VIEWS = {
 }
 
 
-def assert_same_law(ours, naive):
+def assert_same_law(fast, naive):
     for name, view in VIEWS.items():
         # In one dimension scores cancel to 0, or to a last bit that only one of the two keeps.
-        a, b = (np.round(view(some), 5) + 0.0 for some in (ours, naive))
+        a, b = (np.round(view(some), 5) + 0.0 for some in (fast, naive))
         assert stats.ks_2samp(a, b, method="asymp").pvalue > 1e-4, name
 
 
@@ -33,7 +32,7 @@ SIZES = [(1, 1), (1, 5), (4, 3), (6, 6), (8, 3), (5, 40)]
 @pytest.mark.parametrize("sigma", [0.1, 0.7])
 @pytest.mark.parametrize("design", [LeaveOneOut, ReplaceOne])
 @pytest.mark.parametrize(("canaries", "dimension"), SIZES)
-def test_two_arms(design, canaries, dimension, sigma):
+def test_scores_of_two_arms_have_the_naive_law(design, canaries, dimension, sigma):
     options = {"trials": 2000, "sigma": sigma, "dimension": dimension}
     ours = simulate_gaussian(design(canaries, 3), seed=1, **options).arms()
     naive = simulate_gaussian_naively(design(canaries, 3), seed=2, **options).arms()
@@ -47,7 +46,7 @@ def test_two_arms(design, canaries, dimension, sigma):
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize(("canaries", "dimension"), SIZES)
-def test_coin_flips(neighbours, canaries, dimension):
+def test_scores_of_coin_flips_have_the_naive_law(neighbours, canaries, dimension):
     design = CoinFlip(canaries, neighbours)
     options = {"trials": 2000, "sigma": 0.7, "dimension": dimension}
     scores, coins = simulate_gaussian(design, seed=1, **options).flips()
@@ -59,7 +58,7 @@ def test_coin_flips(neighbours, canaries, dimension):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [LeaveOneOut(16, 16), ReplaceOne(16, 16), CoinFlip(16)], ids=str)
-def test_the_law_at_length(design):
+def test_scores_have_the_naive_law_with_many_trials(design):
     options = {"trials": 40_000, "sigma": 2.149, "dimension": 200}
     ours = simulate_gaussian(design, seed=3, **options).to_arrays()
     naive = simulate_gaussian_naively(design, seed=4, **options).to_arrays()
@@ -67,15 +66,15 @@ def test_the_law_at_length(design):
         assert_same_law(ours[name], naive[name])
 
 
-def test_the_law_of_a_pair_in_high_dimension():
-    """Two canaries have covariance 1/d in the inserted arm, and none if held out, whose length they share."""
+def test_pairs_of_canaries_have_the_right_covariance_in_high_dimension():
+    """Two inserted canaries have covariance 1/d; two held-out ones are uncorrelated but share the length of the output."""
     inserted, held_out = simulate_gaussian(LeaveOneOut(2, 2), trials=200_000, sigma=0.1, dimension=100).arms()
     assert np.cov(inserted.T)[0, 1] == pytest.approx(0.01, abs=5 * 0.02 / 200_000**0.5)
     assert np.cov(held_out.T)[0, 1] == pytest.approx(0.0, abs=5 * 0.02 / 200_000**0.5)
 
 
 @pytest.mark.parametrize("design", [LeaveOneOut(8, 5), ReplaceOne(8, 5), CoinFlip(8)], ids=str)
-def test_a_trial_depends_on_seed_and_number_only(design):
+def test_a_trial_depends_on_its_seed_and_number_only(design):
     def arrays(**options):
         return simulate_gaussian(design, sigma=1.0, **{"trials": 20_000, "seed": 3, "threads": 2, **options}).to_arrays()
 
@@ -87,32 +86,7 @@ def test_a_trial_depends_on_seed_and_number_only(design):
     assert all((changed[name] != many[name][:70]).mean() > 0.3 for name in changed if name != "failed")
 
 
-def test_streams_differ_by_purpose_arm_and_trial():
-    draws = {
-        stream(7, trial=trial, arm=arm, purpose=purpose).random()
-        for trial in range(5)
-        for arm in (0, 1)
-        for purpose in Purpose
-    }
-    assert len(draws) == 5 * 2 * len(Purpose)
-    words = {
-        tuple(row)
-        for seed in (7, 8)
-        for arm in (0, 1)
-        for purpose in Purpose
-        for row in trial_words(seed, range(600), arm=arm, purpose=purpose).tolist()
-    }
-    assert len(words) == 2 * 600 * 2 * len(Purpose)
-    assert len({word for row in words for word in row}) == 4 * len(words)
-
-
-def test_words_of_many_trials_can_be_entered_anywhere():
-    whole = trial_words(5, range(2000), purpose=Purpose.NOISE)
-    for part in (range(63, 130), range(255, 257), range(256, 512), range(1999, 2000)):
-        np.testing.assert_array_equal(trial_words(5, part, purpose=Purpose.NOISE), whole[part.start : part.stop])
-
-
-def test_the_same_canaries_and_noise_serve_every_sigma():
+def test_draws_give_the_scores_of_every_sigma():
     draws = draw_gaussian(LeaveOneOut(4, 4), trials=3, seed=5)
     for sigma in (1.0, 2.0):
         once = simulate_gaussian(LeaveOneOut(4, 4), trials=3, sigma=sigma, seed=5)
@@ -123,7 +97,7 @@ def test_the_same_canaries_and_noise_serve_every_sigma():
 
 
 def test_no_score_is_undefined_in_one_dimension():
-    """Many millions of normals, none of which is 0, by which lengths would be divided."""
+    """Millions of normals are drawn, none of which may be 0: lengths are divided by them."""
     scores = simulate_gaussian(LeaveOneOut(1, 4096), trials=8192, sigma=1.0, dimension=1)
     assert np.isfinite(scores.arms()[1]).all()
 
@@ -141,6 +115,6 @@ def test_no_score_is_undefined_in_one_dimension():
         ({"design": "coin-flip"}, "design must be"),
     ],
 )
-def test_bad_arguments(options, message):
+def test_invalid_arguments_are_refused(options, message):
     with pytest.raises(InvalidArgument, match=message):
         simulate_gaussian(**{"design": CoinFlip(2), "trials": 2, "sigma": 1.0, **options})

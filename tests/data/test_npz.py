@@ -1,4 +1,4 @@
-"""Data of one's own in ``.npz`` files: what they may be, and what is said of those that are not."""
+"""Data sets in ``.npz`` files: accepted arrays, and error messages for other files."""
 
 import io
 import zipfile
@@ -8,9 +8,10 @@ import pytest
 
 from lidp.data import load_npz
 from lidp.errors import InvalidData
+from tests.data.files import hide_bytes
 
 
-def test_npz(tmp_path):
+def test_examples_are_flattened_and_split(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "mine.npz"
     np.savez(path, x=rng.random((50, 4, 4)), y=rng.integers(0, 3, 50))
@@ -49,7 +50,7 @@ def test_npz(tmp_path):
         ({"x": np.array([["a"]], object), "y": np.zeros(1, int)}, "expected an .npz file"),
     ],
 )
-def test_npz_that_is_not(tmp_path, arrays, message):
+def test_invalid_arrays_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(InvalidData, match=message):
         load_npz(tmp_path / "a.npz")
@@ -87,13 +88,13 @@ WHOLE = npz(x=np.random.default_rng(0).random((40, 5)), y=np.zeros(40, int))
         (npy(np.zeros((3, 2))), "it is a single array"),
         (WHOLE[:-100], "it is truncated or damaged"),
         (WHOLE[:300] + b"\xff" * 100 + WHOLE[400:], "expected an .npz file"),
-        (zipped(x="no array", y=npy(np.zeros(3, int))), "its x is no array"),
+        (zipped(x="no array", y=npy(np.zeros(3, int))), "its x is not an array"),
         (zipped(x=npy(np.zeros((3, 2)))[:-8], y=npy(np.zeros(3, int))), "expected an .npz file"),
         (zipped(), "has no array 'x'; it has none"),
     ],
-    ids=lambda value: "bytes" if isinstance(value, bytes) else None,  # packed bytes hold the time: no names of tests
+    ids=hide_bytes,
 )
-def test_no_npz(tmp_path, content, message):
+def test_files_that_are_not_npz_are_refused(tmp_path, content, message):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
     with pytest.raises(InvalidData, match=message) as caught:
@@ -102,16 +103,18 @@ def test_no_npz(tmp_path, content, message):
     assert "pickle" not in str(caught.value)
 
 
-def test_an_npz_that_is_not_there(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InvalidData, match="there is no such file"):
         load_npz(tmp_path / "a.npz")
     with pytest.raises(InvalidData, match="Is a directory"):
         load_npz(tmp_path)
 
 
-def test_what_an_npz_may_be(tmp_path):
+def test_boolean_features_and_unsigned_labels_are_accepted(tmp_path):
     path = tmp_path / "a.npz"
-    np.savez(path, x=np.eye(2, dtype=bool), y=np.arange(2, dtype=np.uint8), note=np.array([None]))  # which is not looked at
+    np.savez(
+        path, x=np.eye(2, dtype=bool), y=np.arange(2, dtype=np.uint8), note=np.array([None])
+    )  # other arrays are not read
     for share in (0.01, 0.99):
         data = load_npz(path, test_share=share)
         assert (len(data.y), len(data.test_y), data.classes) == (1, 1, 2)

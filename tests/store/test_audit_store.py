@@ -1,4 +1,4 @@
-"""Stores: what is recorded stays, whoever reads, forks or interrupts."""
+"""An audit store keeps every saved trial while other processes read it, fork, or delete files."""
 
 import os
 import shutil
@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
@@ -27,20 +26,20 @@ READ_AND_CLOSE = "import sys; from lidp.store import Store; s = Store.read(sys.a
 @pytest.mark.parametrize(
     "touch", [is_store, lambda path: Store.read(path).close(), finished], ids=["is_store", "read", "count"]
 )
-def test_reading_in_the_writing_process_does_not_let_others_delete_the_log(store, touch):
+def test_reading_in_the_writing_process_preserves_the_write_ahead_log(store, touch):
     store.keep_trials([trial(0)])
     touch(store.path)
     for index in range(1, 6):
-        told = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", READ_AND_CLOSE, store.path], capture_output=True, text=True, check=True
         )
-        assert int(told.stdout) == index
+        assert int(completed.stdout) == index
         store.keep_trials([trial(index)])
     store.close()
     assert finished(store.path) == 6
 
 
-def test_a_refused_second_writer_does_not_let_others_delete_the_log(store):
+def test_refusing_a_second_writer_preserves_the_write_ahead_log(store):
     store.keep_trials([trial(0)])
     with pytest.raises(StoreError, match="being written to by another audit"):
         Store.open(store.path)
@@ -51,7 +50,7 @@ def test_a_refused_second_writer_does_not_let_others_delete_the_log(store):
 
 
 def test_report_during_resume_loses_no_trial(tmp_path):
-    """`lidp resume` once read its own store as a plain file, and every reader then deleted the log."""
+    """Regression: `lidp resume` read its store as a plain file, and then every reader deleted the log."""
     path, gate = tmp_path / "a.db", tmp_path / "gate"
     (tmp_path / "gated.py").write_text(GATED.format(gate=str(gate)))
     command = [sys.executable, "-m", "lidp"]
@@ -71,13 +70,13 @@ def test_report_during_resume_loses_no_trial(tmp_path):
     options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     gate.write_text("10")
     first = subprocess.Popen([*command, "audit", *arguments, "--store", str(path)], **options)
-    wait_until(lambda: finished(path) == 10, "10 trials are kept")
+    wait_until(lambda: finished(path) == 10, "10 trials are saved")
     first.kill()
     first.wait()
     second = subprocess.Popen([*command, "resume", str(path), "--quiet"], **options)
     for reached in (20, 30, 40):
         gate.write_text(str(reached))
-        wait_until(lambda reached=reached: finished(path) >= reached, f"{reached} trials are kept")
+        wait_until(lambda reached=reached: finished(path) >= reached, f"{reached} trials are saved")
         subprocess.run([*command, "report", str(path), "-o", str(tmp_path / "r.html")], check=True, **options)
     assert second.wait(timeout=PATIENCE) == 0
     assert finished(path) == 40
@@ -98,8 +97,8 @@ target = lidp.Target(mechanism, Numbers(), closeness)
 """
 
 
-def test_a_reader_sees_whole_trials_only(store):
-    """Scores and trials are read from one state: a trial that is written between two queries is not half there."""
+def test_a_reader_never_sees_part_of_a_trial(store):
+    """Scores and trials are read from one snapshot, also if a trial is written between two queries."""
     store.keep_trials([trial(0)])
     with Store.read(store.path) as reader, reader._snapshot() as connection:
         first = connection.execute("SELECT count(*) FROM scores").fetchone()
@@ -111,34 +110,7 @@ def test_a_reader_sees_whole_trials_only(store):
 # Writing.
 
 
-def test_a_finished_trial_is_written_while_the_next_one_runs(tmp_path):
-    """Finished trials once waited for the next one before they were written."""
-    path = tmp_path / "a.db"
-    seen = []
-
-    def waits_until_all_before_are_kept(dataset, rng):
-        wait_until(lambda: finished(path) == len(seen), "the trials before are kept")
-        seen.append(finished(path))
-        return leaky(dataset, rng)
-
-    run(Target(waits_until_all_before_are_kept, Numbers(), closeness), trials=4, store=path)
-    assert seen == [0, 1, 2, 3]
-
-
-def test_workers_let_the_driver_write_while_they_run(tmp_path):
-    path = tmp_path / "a.db"
-
-    def last_trial_waits_for_the_others(dataset, rng):
-        if rng.bit_generator.seed_seq.spawn_key[0] == 3:
-            wait_until(lambda: finished(path) == 3, "the trials before are kept")
-        return leaky(dataset, rng)
-
-    last_trial_waits_for_the_others.draws_only_from_rng = True  # or the probe would wait
-    result = run(Target(last_trial_waits_for_the_others, Numbers(), closeness), trials=4, store=path, workers=2)
-    assert result.failed_runs == 0
-
-
-def test_trials_that_finished_before_an_audit_failed_are_kept(tmp_path):
+def test_a_failed_audit_keeps_the_trials_that_finished_before(tmp_path):
     class Canaries:
         drawn = 0
 
@@ -155,13 +127,13 @@ def test_trials_that_finished_before_an_audit_failed_are_kept(tmp_path):
 
 @pytest.mark.parametrize("delete", ["file", "folder"])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_store_that_is_deleted_ends_the_audit_with_a_word(tmp_path, delete, workers):
+def test_deleting_the_store_ends_the_audit_with_an_error(tmp_path, delete, workers):
     folder = tmp_path / "folder"
     path = folder / "a.db"
 
     def deletes(dataset, rng):
         if rng.bit_generator.seed_seq.spawn_key[0] == 5:
-            wait_until(lambda: finished(path) >= 4, "the trials before are kept")
+            wait_until(lambda: finished(path) >= 4, "the earlier trials are saved")
             path.unlink() if delete == "file" else shutil.rmtree(folder, ignore_errors=True)
         return leaky(dataset, rng)
 
@@ -170,17 +142,17 @@ def test_a_store_that_is_deleted_ends_the_audit_with_a_word(tmp_path, delete, wo
         run(Target(deletes, Numbers(), closeness), trials=12, store=path, workers=workers)
 
 
-def test_a_mechanism_that_changes_the_folder_does_not_move_the_store(tmp_path, monkeypatch):
-    def moves(dataset, rng):
+def test_changing_the_current_folder_does_not_move_the_store(tmp_path, monkeypatch):
+    def changes_folder(dataset, rng):
         os.chdir("/")
         return leaky(dataset, rng)
 
     monkeypatch.chdir(tmp_path)
-    run(Target(moves, Numbers(), closeness), trials=5, store="a.db")
+    run(Target(changes_folder, Numbers(), closeness), trials=5, store="a.db")
     assert finished(tmp_path / "a.db") == 5
 
 
-def test_a_forked_child_may_not_write(store):
+def test_a_forked_child_cannot_write(store):
     def write(queue):
         try:
             store.keep_trials([trial(1)])
@@ -197,25 +169,19 @@ def test_a_forked_child_may_not_write(store):
     assert finished(store.path) == 1
 
 
-def test_a_store_is_readable_by_its_owner_only(store):
+def test_only_the_owner_can_read_the_files_of_a_store(store):
     store.keep_trials([trial(0)])
     for path in store.path.parent.glob("a.db*"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
-def test_a_closed_store_leaves_no_lock_behind(store):
-    assert Path(f"{store.path}-lock").exists()
-    store.close()
-    assert not Path(f"{store.path}-lock").exists()
-
-
 def test_progress_counts_each_trial_once(monkeypatch):
-    """Counting all failed trials anew at each progress made long audits quadratic."""
-    looks = []
+    """Regression: each progress report counted all failed trials again, which made long audits quadratic."""
+    checks = []
 
     class Failures(dict):
         def __bool__(self):
-            looks.append(1)
+            checks.append(1)
             return len(self) > 0
 
     class Fast(Executor):
@@ -224,8 +190,8 @@ def test_progress_counts_each_trial_once(monkeypatch):
                 yield [TrialRecord(index, trial(index).arrays, Failures({"scores": "x"} if index == 7 else {}))]
 
     monkeypatch.setattr("lidp.engine.loop.WRITE_SECONDS", -1.0)
-    told = []
-    run(executor=Fast(), trials=300, watch=told.append)
-    assert told[-1].failed == 1
-    assert len(told) > 300
-    assert len(looks) <= 600
+    progress = []
+    run(executor=Fast(), trials=300, watch=progress.append)
+    assert progress[-1].failed == 1
+    assert len(progress) > 300
+    assert len(checks) <= 600

@@ -1,0 +1,60 @@
+"""A store has one writer at a time, also if somebody deletes its lock file."""
+
+from pathlib import Path
+
+import pytest
+
+from lidp import StoreError
+from lidp.store import Store
+from lidp.store.writer_lock import WriterLock
+from tests.engine import finished
+from tests.stores import trial
+
+
+def test_closing_a_store_deletes_its_lock_file(store):
+    assert Path(f"{store.path}-lock").exists()
+    store.close()
+    assert not Path(f"{store.path}-lock").exists()
+
+
+def test_a_writer_whose_lock_file_was_deleted_cannot_write(store):
+    store.keep_trials([trial(0)])
+    Path(f"{store.path}-lock").unlink()
+    with pytest.raises(StoreError, match="a.db-lock was deleted or replaced while the audit ran"):
+        store.keep_trials([trial(1)])
+    store.close()
+    assert finished(store.path) == 1
+
+
+def test_deleting_the_lock_file_never_lets_two_processes_write(store):
+    """Regression: after the deletion, both the first and the second writer wrote to the store."""
+    store.keep_trials([trial(0)])
+    lock = Path(f"{store.path}-lock")
+    lock.unlink()
+    with Store.open(store.path) as second:
+        with pytest.raises(StoreError, match="so that another audit may write to the store"):
+            store.keep_trials([trial(1)])
+        store.close()
+        assert lock.exists()  # the second writer's lock file is not deleted with the first store
+        with pytest.raises(StoreError, match="being written to by another audit"):
+            Store.open(store.path)
+        second.keep_trials([trial(1)])
+    assert finished(store.path) == 2
+    assert not lock.exists()
+
+
+def test_a_lock_file_that_is_replaced_during_a_write_discards_that_write(store):
+    def records():
+        yield trial(0)
+        Path(f"{store.path}-lock").unlink()
+
+    with pytest.raises(StoreError, match="a.db-lock was deleted or replaced"):
+        store.keep_trials(records())
+    assert store.finished() == []
+
+
+def test_a_released_lock_is_not_held(tmp_path):
+    lock = WriterLock(tmp_path / "a.db")
+    assert lock.is_held()
+    lock.release()
+    assert not lock.is_held()
