@@ -260,9 +260,9 @@ def test_a_download_is_allowed_on_the_command_line(clothes, nowhere, site, monke
     url, files, asked = site
     files |= {f"{name}.gz": gzip.compress(content) for name, content in clothes.items()}
     monkeypatch.setitem(load_fashion_mnist.__kwdefaults__, "url", url)
-    words = "audit dpsgd --preset fmnist-linear --epsilon 4 --epochs 1 --batch-size 10 --canaries 4 --trials 2 --pilots 1 --quiet"
+    words = "audit-dpsgd --preset fmnist-linear --epsilon 4 --epochs 1 --batch-size 10 --canaries 4 --trials 2 --pilots 1 --quiet"
     assert run(words.split()) == 2
-    assert "lidp audit dpsgd --download" in capsys.readouterr().err
+    assert "lidp audit-dpsgd --download" in capsys.readouterr().err
     assert not asked
     assert run([*words.split(), "--download"]) == 0
     assert sorted(asked) == sorted(files)

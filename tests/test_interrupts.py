@@ -31,7 +31,7 @@ def test_a_signal_to_the_whole_group_keeps_what_is_finished(tmp_path, how, worke
     os.killpg(process.pid, how)
     _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, told
-    assert told.splitlines()[-1].startswith("lidp: interrupted; to go on: lidp resume")
+    assert told.splitlines()[-1].startswith("lidp: interrupted; to resume: lidp resume")
     assert finished(path) >= before
     assert lidp.result_of(path).failed_runs == 0
 

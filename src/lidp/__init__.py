@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lidp.planner import BudgetPlan, plan
     from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
     from lidp.target import Output, Prepared, Target
+    from lidp.target_spec import TargetSpec
     from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 __version__ = "0.1.0"
@@ -58,6 +59,7 @@ _LAZY = {
     "Progress": "lidp.engine.audit",
     "SelfNormalised": "lidp.trials.scoring",
     "Target": "lidp.target",
+    "TargetSpec": "lidp.target_spec",
     "UniformSphere": "lidp.canaries.sphere",
     "Verdict": "lidp.result",
     "audit": "lidp.engine.audit",
@@ -120,6 +122,7 @@ __all__ = [
     "StoreError",
     "TailQuantiles",
     "Target",
+    "TargetSpec",
     "UniformSphere",
     "UnionThreshold",
     "Verdict",

@@ -378,7 +378,7 @@ BUDGET = 1024  # of make audit
 
 
 def preset_target(**options):
-    """What ``lidp audit dpsgd`` audits by default."""
+    """What ``lidp audit-dpsgd`` audits by default."""
     data = synthetic_purchases(2_000, 1_000, classes=10)
     training = Training(epochs=10, learning_rate=0.5)
     return training_target(data, CLAIM, training=training, measure_accuracy=False, **options).target

@@ -1,4 +1,4 @@
-"""``lidp cite``: BibTeX of the methods used."""
+"""``lidp cite``: print BibTeX entries for methods."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lidp.citations import BEHIND, bibtex
 from lidp.errors import InvalidArgument
 from lidp.stats.registry import METHODS
 
-HELP = """Print BibTeX of the works behind methods.
+HELP = """Print BibTeX entries of the publications that methods are from.
 
-WHAT is a method's name, or the store of an audit, whose method is meant. Without it, the works behind all methods are printed.
+WHAT is the name of a method, or the store of an audit. Without it, the entries for all methods are printed.
 """
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _MOST_BYTES = 2**29
 """What is fetched at most."""
 
-DOWNLOAD = "a download (download=True, or lidp audit dpsgd --download)"
+DOWNLOAD = "a download (download=True, or lidp audit-dpsgd --download)"
 """How to allow one, in Python and on the command line."""
 
 

@@ -22,6 +22,7 @@ from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.engine.plan import AuditPlan, could_refute
 from lidp.errors import AuditFailed, InvalidArgument, LidpError, StoreError
+from lidp.fingerprints import fingerprint
 from lidp.result import AuditInterrupted, AuditResult, TrialNote, Verdict
 from lidp.rounding import exact, fixed
 from lidp.scores import Scores
@@ -30,7 +31,8 @@ from lidp.store import Store
 from lidp.store.marks import own_mark
 from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.streams import Purpose, draw_coins, stream
-from lidp.target import Target, fingerprint, plain_preparation
+from lidp.target import Target, plain_preparation
+from lidp.target_spec import TargetSpec
 from lidp.trials.executors import Executor, choose_executor
 from lidp.trials.probe import refuse_shared_randomness
 from lidp.trials.rehearsal import try_canaries
@@ -76,7 +78,7 @@ def audit(
     retry: bool = False,
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
-    origin: str | None = None,
+    target_spec: TargetSpec | None = None,
 ) -> AuditResult:
     """Audit a mechanism: plant canaries, run it, score, bound ε, compare with the claim.
 
@@ -102,7 +104,7 @@ def audit(
             only for a mechanism that draws all its randomness from ``rng`` is a second try the same run, and the bound valid.
         executor: who runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
         watch: called with a :class:`Progress` now and then.
-        origin: how the target can be found again, for ``lidp resume``.
+        target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
     fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
@@ -118,7 +120,7 @@ def audit(
         failure_probability=failure_probability,
         seed=seed,
         stop_when=stop_when,
-        origin=origin,
+        target_spec=target_spec,
     )
     executor = executor or choose_executor(workers, time_limit, retry)
     if store is None:
@@ -129,7 +131,7 @@ def audit(
 
 def resume(
     store: str | Path,
-    load: Callable[[str, Claim], Target],
+    load: Callable[[TargetSpec, Claim], Target],
     *,
     workers: int = 1,
     time_limit: float | None = None,
@@ -137,15 +139,15 @@ def resume(
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
-    """Resume the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter.
+    """Resume the audit in a store. ``load(target_spec, claim)`` loads its target; who ran trials before does not matter.
 
     ``load`` runs what the store names: only load what you trust, if somebody else made the store.
     """
     with Store.open(store) as opened:
         plan = _plan_of(opened)
-        if plan.origin is None:
-            raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
-        target = load(plan.origin, plan.claim)
+        if plan.target_spec is None:
+            raise StoreError(f"{store} was not made by a lidp command; call lidp.audit again with the same arguments")
+        target = load(plan.target_spec, plan.claim)
         if fingerprint(target) != plan.fingerprint:
             raise StoreError(
                 f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
@@ -196,7 +198,7 @@ def _open(path: str | Path, plan: AuditPlan) -> Store:
     opened = Store.open(path)
     try:
         stored, asked = opened.configuration, plan.configuration
-        different = [name for name in asked if name != "origin" and stored.get(name) != asked[name]]
+        different = [name for name in asked if name != "target_spec" and stored.get(name) != asked[name]]
         if not different:
             return opened
         empty = not opened.finished()

@@ -14,11 +14,13 @@ from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.fingerprints import fingerprint
 from lidp.scores import Scores
 from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import default_method, from_plain, method_named, to_plain
 from lidp.streams import check_seed
-from lidp.target import Target, fingerprint
+from lidp.target import Target
+from lidp.target_spec import TargetSpec
 from lidp.trials.scoring import as_trial_score
 
 _FAR = 1e6
@@ -41,7 +43,7 @@ class AuditPlan:
     seed: int
     stop_when: str
     sequential: bool
-    origin: str | None
+    target_spec: TargetSpec | None
     fingerprint: str
     facts: Mapping[str, float | str] = field(default_factory=dict)
 
@@ -57,7 +59,7 @@ class AuditPlan:
         failure_probability: float,
         seed: int,
         stop_when: str | None,
-        origin: str | None,
+        target_spec: TargetSpec | None,
     ) -> AuditPlan:
         if not isinstance(design, (LeaveOneOut, ReplaceOne, CoinFlip)):
             raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
@@ -102,7 +104,7 @@ class AuditPlan:
             seed=check_seed(seed),
             stop_when=stop,
             sequential=sequential,
-            origin=origin,
+            target_spec=target_spec,
             fingerprint=fingerprint(target),
             facts=dict(target.facts),
         )
@@ -111,7 +113,7 @@ class AuditPlan:
     def of(cls, configuration: Mapping[str, Any]) -> AuditPlan:
         """The plan that a store was made for; its target is not loaded."""
         kinds = {"LeaveOneOut": LeaveOneOut, "ReplaceOne": ReplaceOne, "CoinFlip": CoinFlip}
-        design = dict(configuration["design"])
+        design, spec = dict(configuration["design"]), configuration["target_spec"]
         return cls(
             target=None,
             name=str(configuration["target"]),
@@ -123,7 +125,7 @@ class AuditPlan:
             seed=check_seed(configuration["seed"]),
             stop_when=checks.one_of(STOPS, stop_when=configuration["stop_when"]),
             sequential=bool(configuration["sequential"]),
-            origin=None if configuration["origin"] is None else str(configuration["origin"]),
+            target_spec=None if spec is None else TargetSpec.from_dict(spec),
             fingerprint=str(configuration["fingerprint"]),
             facts=dict(configuration.get("facts", {})),
         )
@@ -142,7 +144,7 @@ class AuditPlan:
             "seed": self.seed,
             "stop_when": self.stop_when,
             "sequential": self.sequential,
-            "origin": self.origin,
+            "target_spec": None if self.target_spec is None else self.target_spec.to_dict(),
             "fingerprint": self.fingerprint,
         } | ({"facts": dict(self.facts)} if self.facts else {})
 

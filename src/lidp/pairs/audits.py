@@ -26,6 +26,7 @@ from lidp.rounding import at_least, exact, fixed
 from lidp.scores import Scores
 from lidp.stats.coin_wager import CoinWager
 from lidp.streams import check_seed
+from lidp.target_spec import TargetSpec
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def audit_pair(
     stop_when: str = "refuted",
     bits: bool = False,
     watch: Callable[[PairProgress], None] | None = None,
-    origin: str | None = None,
+    target_spec: TargetSpec | None = None,
 ) -> PairResult:
     """Audit a mechanism as a black box: flip a coin, run it on d0 or d1, wager on which it was.
 
@@ -115,7 +116,7 @@ def audit_pair(
         stop_when: "refuted" or "never".
         bits: look at the bit patterns of floats too.
         watch: called with a :class:`PairProgress` now and then.
-        origin: how the target can be found again, for the report.
+        target_spec: how the target is loaded, for the command in the report.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
     ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
@@ -140,7 +141,7 @@ def audit_pair(
 
         def result() -> PairResult:
             found = ledger.result(target, planned=runs - searched, searched=searched, seed=seed, start=start)
-            return replace(found, configuration=_configuration(found, runs, stop_when, origin))
+            return replace(found, configuration=_configuration(found, runs, stop_when, target_spec))
 
         try:
             for number, size in enumerate(block_sizes(runs - searched)):
@@ -155,7 +156,7 @@ def audit_pair(
         return result()
 
 
-def _configuration(result: PairResult, runs: int, stop_when: str, origin: str | None) -> dict[str, Any]:
+def _configuration(result: PairResult, runs: int, stop_when: str, spec: TargetSpec | None) -> dict[str, Any]:
     """What was asked for, named as in the store of an audit with canaries."""
     return {
         "pair": True,
@@ -165,7 +166,7 @@ def _configuration(result: PairResult, runs: int, stop_when: str, origin: str | 
         "failure_probability": result.bound.failure_probability,
         "seed": result.seed,
         "stop_when": stop_when,
-        "origin": origin,
+        "target_spec": None if spec is None else spec.to_dict(),
     }
 
 
