@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -23,7 +23,11 @@ def fingerprint(target: Target) -> str:
     The digest is the same in every process. It covers the code of the mechanism, canaries, score and preparation, the constants
     of their modules that this code names, their settings, and the data set. It does not cover functions that this code calls.
     """
-    parts = (target.mechanism, target.canaries, target.score, target.prepare, target.dataset)
+    return fingerprint_of(target.parts)
+
+
+def fingerprint_of(parts: Iterable[Any]) -> str:
+    """Return a digest of functions, settings and data."""
     return hashlib.sha256(json.dumps([_describe(part) for part in parts]).encode()).hexdigest()[:16]
 
 

@@ -92,6 +92,11 @@ class Target:
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.mechanism))
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that decides what is audited."""
+        return self.mechanism, self.canaries, self.score, self.prepare, self.dataset
+
 
 def with_canaries(dataset: Any, canaries: Any) -> Any:
     """Return the data set with canaries appended, all copied.

@@ -35,6 +35,7 @@ def command(
     claim: ClaimOptions,
     runs: RunOptions,
     stop_when: StopWhen = "refuted",
+    bits: Annotated[bool, typer.Option("--bits", help="Look at the bit patterns of floats, too.")] = False,
     output: OutputOptions,
 ) -> int:
     spec, checked_claim = parse_pair(target), claim.build(runs.neighbours)
@@ -50,6 +51,7 @@ def command(
             failure_probability=runs.failure_probability,
             seed=runs.seed,
             stop_when=stop_when,
+            bits=bits,
             watch=watch,
             target_spec=spec,
         )
