@@ -69,7 +69,7 @@ def show_result(
     except AuditInterrupted as interrupt:
         if interrupt.result is not None and not output.as_json:
             typer.echo(printable(str(interrupt.result)))
-        typer.echo(f"lidp: interrupted; {resume_hint}", err=True)
+        typer.echo(printable(f"lidp: interrupted; {resume_hint}"), err=True)
         return 130
     # Print before writing the report: the verdict must not be lost if the report fails.
     typer.echo(result.to_json(indent=2) if output.as_json else printable(str(result)))
