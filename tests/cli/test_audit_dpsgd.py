@@ -29,7 +29,7 @@ def test_every_canary(capsys, canary):
     assert found["preparation_models"] == 2
 
 
-def test_resumed_from_what_the_store_says(capsys, tmp_path):
+def test_an_audit_is_resumed_with_the_options_in_its_store(capsys, tmp_path):
     store = tmp_path / "a.db"
     options = (*QUICK, "--trials", 6, "--canary", "mislabelled", "--store", store, "--quiet")
     code, whole, _ = lidp(capsys, "audit-dpsgd", *options)
@@ -42,7 +42,7 @@ def test_resumed_from_what_the_store_says(capsys, tmp_path):
     assert "belongs to another audit" in err
 
 
-def test_data_of_ones_own(capsys, tmp_path):
+def test_an_npz_file_is_trained_on(capsys, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 400)
     np.savez(tmp_path / "mine.npz", x=rng.standard_normal((400, 5)) + y[:, None], y=y)
@@ -51,7 +51,7 @@ def test_data_of_ones_own(capsys, tmp_path):
     assert "dpsgd on mine claims (2, 1e-05)-DP" in out
 
 
-# what is typed, and what it changes; the target is seen through what the store keeps of it
+# options, what they change, and the changed value; the target is loaded from the spec in the store
 CHANGES = [
     (["--learning-rate", "0.25"], lambda target: target.mechanism.learning_rate, 0.25),
     (["--batch-size", "30"], lambda target: target.mechanism.batch_size, 30),
@@ -79,7 +79,7 @@ def mine(tmp_path):
 @pytest.mark.parametrize(
     ("options", "changed", "value"), CHANGES, ids=lambda part: " ".join(part) if type(part) is list else ""
 )
-def test_how_to_train(capsys, tmp_path, mine, options, changed, value):
+def test_an_option_changes_the_training_and_is_stored(capsys, tmp_path, mine, options, changed, value):
     store = tmp_path / "a.db"
     shared = DpsgdOptions(data=str(mine), preset="fmnist-mlp" if "fmnist-mlp" in options else None)
     plain = f"audit-dpsgd --epsilon 2 --epochs 1 --canaries 4 --trials 2 --quiet --data {mine}".split()
@@ -98,7 +98,7 @@ def test_how_to_train(capsys, tmp_path, mine, options, changed, value):
     assert "belongs to another audit" in err or "is not what it was when" in err
 
 
-def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
+def test_an_audit_is_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     store = tmp_path / "a.db"
     monkeypatch.chdir(tmp_path)
     code, whole, _ = lidp(
@@ -121,7 +121,7 @@ def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     assert again["bound"]["trials"] == 6
 
 
-def test_the_name_of_a_link_is_kept(tmp_path, mine, monkeypatch):
+def test_a_link_to_the_data_is_not_resolved(tmp_path, mine, monkeypatch):
     mine.rename(tmp_path / "0123")
     mine.symlink_to(tmp_path / "0123")  # as some caches keep files
     monkeypatch.chdir(tmp_path)
@@ -195,7 +195,7 @@ def test_the_help_warns_of_shuffling(capsys):
         (["--sampling", ""], "sampling of dpsgd is empty"),
     ],
 )
-def test_bad_arguments(capsys, arguments, message):
+def test_bad_options_are_refused_in_one_line(capsys, arguments, message):
     code, out, err = lidp(capsys, "audit-dpsgd", *arguments, "--epsilon", 1, "--delta", "1e-5", "--trials", 2)
     assert code == 2
     assert not out
@@ -203,6 +203,6 @@ def test_bad_arguments(capsys, arguments, message):
     assert err.count("\n") == 1
 
 
-def test_delta_is_the_usual_one_if_left_out(capsys):
+def test_delta_has_a_default(capsys):
     assert run(["audit-dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
     assert "claims (4, 1e-05)-DP" in capsys.readouterr().out

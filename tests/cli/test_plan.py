@@ -17,7 +17,7 @@ def test_plan(capsys):
     assert "to refute ε = 0.5" in out
 
 
-def test_plan_says_models_times_time_times_price(capsys):
+def test_the_cost_is_models_times_time_times_price(capsys):
     arguments = (
         "plan",
         "--claim",

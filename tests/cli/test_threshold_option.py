@@ -16,13 +16,13 @@ from lidp.cli.threshold_option import parse_threshold
         ("rank:0.1", RankGuesses(0.1)),
     ],
 )
-def test_the_language_of_thresholds(text, strategy):
+def test_a_threshold_is_parsed(text, strategy):
     assert parse_threshold(text) == strategy
 
 
 @pytest.mark.parametrize(
     "text", ["", "fixed", "fixed:", "fixed:inf", "union:1.5", "union:inf", "fixed:1,paper", "split:.5,", "best:3"]
 )
-def test_not_in_the_language(text):
+def test_an_invalid_threshold_is_refused(text):
     with pytest.raises(InvalidArgument):
         parse_threshold(text)
