@@ -65,12 +65,22 @@ def find_object(path: str) -> Any:
     if not colon or not source or not name:
         raise InvalidArgument(f"the target must be package.module:object or path/file.py:object, got {path!r}")
     with Interrupts():  # to distinguish a real interrupt from a KeyboardInterrupt that the module raises
-        found: Any = _run_file(Path(source)) if source.endswith(".py") else _import(source)
+        found: Any = load_module(source)
     for part in name.split("."):
         if not hasattr(found, part):
             raise InvalidArgument(f"{source} has no {name!r}")
         found = getattr(found, part)
     return found
+
+
+def load_module(source: str) -> Any:
+    """Import a module, or run a file whose path ends in .py, and return the module.
+
+    Raises:
+        InvalidArgument: if there is no such file or module.
+        AuditFailed: if the file or module raises.
+    """
+    return _run_file(Path(source)) if source.endswith(".py") else _import(source)
 
 
 def _import(module: str) -> Any:
