@@ -38,7 +38,7 @@ def make_store(path: Path, trials: int = TRIALS) -> None:
         failure_probability=0.05,
         seed=0,
         stop_when="never",
-        origin=None,
+        target_spec=None,
     )
     rng = np.random.default_rng(0)
     with Store.create(path, plan.configuration) as store:

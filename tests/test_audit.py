@@ -15,10 +15,10 @@ import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, Progress, ReplaceOne, Target, Verdict
 from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.fingerprints import fingerprint
 from lidp.score_files import read_scores, write_scores
 from lidp.stats.storable import to_plain
 from lidp.store import Store
-from lidp.target import fingerprint
 from lidp.trials.trial import TrialSetup, run_trial
 from tests import engine
 from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, InterruptedAfter, Numbers, claim_for, closeness, run

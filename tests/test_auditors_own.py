@@ -11,7 +11,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Prepared, Target
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
-from lidp.target import fingerprint
+from lidp.fingerprints import fingerprint
 from lidp.trials.executors import Processes
 from lidp.trials.ray_executor import Ray
 from tests.engine import Numbers, closeness, leaky, run

@@ -77,7 +77,7 @@ def test_the_example_of_a_program(noise, code, tmp_path):
     np.savez(tmp_path / "data.npz", x=data.x, y=data.y)
     program = f"{sys.executable} {EXAMPLES / 'training' / 'train_program.py'} --noise {noise}"
     found = run(
-        "-m", "lidp", "audit", "--command", f"{program} --data {{data}} --out {{out}} --seed {{seed}}",
+        "-m", "lidp", "audit-program", f"{program} --data {{data}} --out {{out}} --seed {{seed}}",
         "--data", tmp_path / "data.npz", "--epsilon", 2.5, "--delta", 1e-5, "--canaries", 16, "--trials", 60, "--workers", 2,
     )  # fmt: skip
     assert found.returncode == code, found.stdout + found.stderr

@@ -1,6 +1,6 @@
 """A program to be audited from outside: it trains on what is in --data and writes a loss for every canary to --out.
 
-lidp audit --command "python examples/training/train_program.py --data {data} --out {out} --seed {seed}" \
+lidp audit-program "python examples/training/train_program.py --data {data} --out {out} --seed {seed}" \
         --data data.npz --epsilon 2 --delta 1e-5 --canaries 16 --trials 200 --store program.db --workers 2
 """
 

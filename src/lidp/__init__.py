@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from lidp.report.plots import Plots
     from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
     from lidp.target import Output, Prepared, Target
+    from lidp.target_spec import TargetSpec
     from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 __version__ = "0.1.0"
@@ -76,6 +77,7 @@ _LAZY = {
     "Progress": "lidp.engine.progress",
     "SelfNormalised": "lidp.trials.scoring",
     "Target": "lidp.target",
+    "TargetSpec": "lidp.target_spec",
     "UniformSphere": "lidp.canaries.sphere",
     "Verdict": "lidp.result",
     "audit": "lidp.engine.audit",
@@ -141,6 +143,7 @@ __all__ = [
     "StoreError",
     "TailQuantiles",
     "Target",
+    "TargetSpec",
     "ThresholdStrategy",
     "UniformSphere",
     "UnionThreshold",

@@ -33,7 +33,7 @@ def test_a_stop_signal_to_the_process_group_keeps_finished_trials(tmp_path, stop
     os.killpg(process.pid, stop_signal)
     _, messages = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, messages
-    assert messages.splitlines()[-1].startswith("lidp: interrupted; to go on: lidp resume")
+    assert messages.splitlines()[-1].startswith("lidp: interrupted; to resume: lidp resume")
     assert finished(path) >= before
     assert lidp.result_of(path).failed_runs == 0
 

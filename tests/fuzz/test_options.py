@@ -44,11 +44,12 @@ WORDS = {
     "--output": ["a.html", "folder", "nowhere/a.html", "a.db"],
     "--out": ["a.npz", "folder", "nowhere/a.npz", "a.db", "file.txt/a.npz"],
     "--data": ["x.npz", "file.txt", "folder", "nowhere"],
-    "--command": ["no-such-program {data} {out}", "sh", "x && y {data} {out}", "'{data} {out}"],
 }
 ARGUMENTS = {
     "audit": ["tests.engine:LEAKY", "tests.engine:LEAKY", "tests.engine:BROKEN", "tests.engine:NOT_A_TARGET", "gaussian",
-              "catalogue:laplace", "catalogue:x", "x", "x:y", "file.txt:x", "", "os:getcwd"],
+              "catalogue:x", "dpsgd", "x", "x:y", "file.txt:x", "", "os:getcwd"],
+    "audit-pair": ["catalogue:laplace", "catalogue:x", "tests.engine:LEAKY", "x", "x:y", "", "os:getcwd"],
+    "audit-program": ["no-such-program {data} {out}", "sh", "x && y {data} {out}", "'{data} {out}", ""],
     "resume": ["a.db", "file.txt", "nowhere", "folder", ""],
     "bound": ["a.db", "a.npz", "s.npz", "file.txt", "folder", "nowhere.csv", ""],
     "report": ["a.db", "file.txt", "nowhere", "folder"],
@@ -58,18 +59,25 @@ ARGUMENTS = {
     "reproduce": ["list", "x", ""],
 }  # fmt: skip
 BOUNDED = {
-    "audit": ["--trials", "3", "--canaries", "2", "--runs", "40", "--workers", "1", "--pilots", "0"],
+    "audit": ["--trials", "3", "--canaries", "2", "--workers", "1"],
+    "audit-dpsgd": ["--trials", "3", "--canaries", "2", "--workers", "1", "--pilots", "1", "--epochs", "1", "--records", "50",
+                    "--batch-size", "20"],
+    "audit-program": ["--trials", "3", "--canaries", "2", "--workers", "1", "--pilots", "0"],
+    "audit-pair": ["--runs", "40"],
     "plan": ["--models", "8", "--repeats", "2", "--canaries", "2"],
     "simulate": ["--trials", "4", "--canaries", "3", "--dimension", "20"],
     "resume": ["--workers", "1"],
-}
-LEFT_OUT = {"--download", "--all", "--help", "--scale", "--ray-address"}  # what fetches, or takes long, or starts a cluster
+}  # fmt: skip
+SLOW_COMMANDS = {"audit-catalogue"}  # dozens of audits
+LEFT_OUT = {"--download", "--help", "--scale", "--ray-address"}  # what fetches, or takes long, or starts a cluster
 
 
 def _commands():
     """Return all commands with their options; a flag takes no value."""
     commands = {}
     for name, command in typer.main.get_command(app).commands.items():
+        if name in SLOW_COMMANDS:
+            continue
         for words, leaf in [
             ([name], command),
             *(([name, inner], c) for inner, c in getattr(command, "commands", {}).items()),

@@ -1,6 +1,5 @@
 """Programs as trainers: what they are given, what they write, and all that they may do wrong."""
 
-import json
 import os
 import re
 import shlex
@@ -15,13 +14,12 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
-from lidp.cli import run as main
+from lidp.fingerprints import fingerprint
 from lidp.integrations import commands
 from lidp.integrations.commands import ProgramFailed, command_target, read_losses
-from lidp.target import fingerprint
+from tests.integrations.programs import PROGRAM, program_that_hangs_once
 from tests.waiting import PATIENCE, processes_with, wait_until, wait_until_gone
 
-PROGRAM = f"{sys.executable} {Path(__file__).parent / 'trainer_program.py'} --data {{data}} --out {{out}} --seed {{seed}}"
 X = np.random.default_rng(0).standard_normal((20, 10)) / 10
 RECORDS = (X, np.zeros(20, np.int64))
 POOL = (np.eye(10), np.zeros(10, np.int64))
@@ -146,20 +144,9 @@ def test_what_a_program_does_to_its_folder_is_an_outcome(tmp_path):
         assert reason in str(caught.value)
 
 
-HANGS_ONCE = """
-if [ ! -e "$1" ]; then
-    touch "$1"
-    tail -f "$1"  # never ends, and has the name of the file on its command line
-fi
-{ echo "$3"; seq 2 "$4"; } > "$2"
-"""
-
-
 @pytest.fixture
 def hangs_once(tmp_path):
-    """A command that hangs in its first run, in a child of its own. The others take milliseconds: a shell starts at once."""
-    (tmp_path / "hangs_once.sh").write_text(HANGS_ONCE)
-    return f"sh {tmp_path / 'hangs_once.sh'} {tmp_path / 'hung'} {{out}} {{seed}} COUNT {{data}}"
+    return program_that_hangs_once(tmp_path)
 
 
 def test_a_program_that_hangs_once_is_ended_with_all_it_started(hangs_once, tmp_path):
@@ -262,7 +249,7 @@ def test_an_interrupt_leaves_no_program_and_no_data_behind(tmp_path, signal_numb
     script.write_text(f"#!/bin/sh\ntail -f {tmp_path / 'endless'}\nexit 0\n")
     np.savez(tmp_path / "x.npz", x=X, y=np.arange(20) % 2)
     command = [
-        sys.executable, "-m", "lidp", "audit", "--command", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
+        sys.executable, "-m", "lidp", "audit-program", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
         "--epsilon", "1", "--trials", "9", "--workers", "2", "--pilots", "0", "--quiet",
     ]  # fmt: skip
     process = subprocess.Popen(
@@ -291,7 +278,7 @@ def test_data_do_not_outlive_a_killed_process(tmp_path, who):
     script.write_text(f"#!/bin/sh\necho $PPID > {started}/$$.new\nmv {started}/$$.new {started}/$$\nsleep 3000\n")
     np.savez(tmp_path / "x.npz", x=X, y=np.arange(20) % 2)
     command = [
-        sys.executable, "-m", "lidp", "audit", "--command", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
+        sys.executable, "-m", "lidp", "audit-program", f"sh {script} {{data}} {{out}}", "--data", str(tmp_path / "x.npz"),
         "--epsilon", "1", "--trials", "2", "--workers", "2", "--pilots", "0", "--quiet",
     ]  # fmt: skip
     process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL)
@@ -347,91 +334,3 @@ def test_losses_are_read_in_every_form(tmp_path):
     (tmp_path / "d").write_bytes(b"")
     with pytest.raises(ProgramFailed, match="wrote 0 losses"):
         read_losses(tmp_path / "d", 3)
-
-
-# from the command line
-
-
-@pytest.fixture
-def data(tmp_path):
-    place = tmp_path / "data.npz"
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((40, 10)) / 10, rng.integers(0, 2, 40)
-    np.savez(place, x=x, y=y, test_x=np.repeat(np.eye(10), 3, axis=0), test_y=np.zeros(30, int))
-    return str(place)
-
-
-def run(*arguments, capsys):
-    code = main([*arguments])
-    return code, *capsys.readouterr()
-
-
-def test_a_program_from_the_command_line(data, tmp_path, capsys):
-    options = ["--epsilon", "1", "--delta", "1e-5", "--canaries", "8", "--trials", "40", "--pilots", "2", "--data", data]
-    code, out, _ = run("audit", "--command", f"{PROGRAM} --noise 0.05", *options, "--quiet", capsys=capsys)
-    assert code == 1
-    assert out.startswith("refuted: ")
-    store = tmp_path / "a.db"
-    few = [*options[:6], "--trials", "6", *options[8:]]
-    command = ["audit", "--command", f"{PROGRAM} --fail 3", *few, "--quiet", "--store", str(store)]
-    command += ["--time-limit", str(PATIENCE)]
-    code, out, _ = run(*command, "--json", capsys=capsys)
-    assert code == 0
-    found = json.loads(out)
-    assert found["failed_runs"] > 0
-    assert len(list((tmp_path / "a.db.logs").iterdir())) >= found["failed_runs"]
-    code, again, _ = run("resume", str(store), "--quiet", "--json", capsys=capsys)
-    assert (code, json.loads(again)["bound"]) == (0, found["bound"])
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_pilot_runs_that_fail_or_hang_are_told(data, hangs_once, workers):
-    """In this process, or in one of their own: on the screen, whoever is quiet."""
-    program = hangs_once.replace("COUNT", "30")
-    command = [
-        sys.executable, "-m", "lidp", "audit", "--command", program, "--data", data, "--epsilon", "9", "--trials", "2",
-        "--canaries", "2", "--pilots", "3", "--time-limit", "5", "--workers", workers,
-    ]  # fmt: skip
-    found = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert found.returncode == 0, found.stderr
-    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 5 s; repair" in found.stderr
-
-
-def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys):
-    """As in ``lidp audit``, not by the text that the store keeps."""
-    script, store = tmp_path / "train.py", tmp_path / "a.db"
-    script.write_text((Path(__file__).parent / "trainer_program.py").read_text())
-    command = f"{sys.executable} {script} --data {{data}} --out {{out}} --seed {{seed}}"
-    again = ["audit", "--command", command, "--data", data, "--epsilon", "9", "--trials", "2", "--pilots", "0", "--quiet"]
-    again += ["--store", str(store)]
-    assert run(*again, capsys=capsys)[0] == 0
-    script.write_text(script.read_text() + "# changed")
-    for arguments in (again, ["resume", str(store), "--quiet"]):
-        code, _, err = run(*arguments, capsys=capsys)
-        assert code == 2
-        assert err.startswith(f"lidp: {command} is not what it was when {store} was made; put it back to go on, or ")
-        assert len(err.splitlines()) == 1
-
-
-def test_the_help_says_what_tells_how_many_canaries_are_in(capsys):
-    told = " ".join(run("audit", "--help", capsys=capsys)[1].split())
-    assert "computes from the number of records tells how many canaries are in: fix them beforehand, or claim" in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["audit", "--epsilon", "1"], "give either a TARGET or --command"),
-        (["audit", "gaussian", "--command", "true {data} {out}", "--epsilon", "1"], "give either a TARGET or --command"),
-        (["audit", "--command", "true {data} {out}", "--epsilon", "1"], "--command needs --data"),
-        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "no.npz"], "there is no such file"),
-        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "x.npz", "--epochs", "3"], "--epochs is for"),
-        (["audit", "--command", "true", "--epsilon", "1", "--data", "DATA"], "must contain {data} and {out}"),
-        (["audit", "--command", "true {data} {out}", "--epsilon", "1", "--data", "DATA", "--canary", "other"], "--canary must be"),
-    ],
-)  # fmt: skip
-def test_wrong_usage(arguments, message, data, capsys):
-    code, _, err = run(*[data if word == "DATA" else word for word in arguments], capsys=capsys)
-    assert code == 2
-    assert message in err
-    assert len(err.splitlines()) == 1

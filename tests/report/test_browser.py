@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lidp
-from lidp import CoinFlip, LeaveOneOut, Verdict, Wilson
+from lidp import CoinFlip, LeaveOneOut, TargetSpec, Verdict, Wilson
 from lidp.report.comparison import Comparison
 from tests.engine import run as audit
 from tests.report.results import pair_result, result_like, scores_like
@@ -97,13 +97,18 @@ def results():
     leaky = result_like(scores_like(CoinFlip(6), 150))
     arms = scores_like(LeaveOneOut(30, 3), 80, failed=2)
     return {
-        "refuted": replace(leaky, configuration=dict(audit(trials=2, origin="tests.engine:LEAKY").configuration)),
+        "refuted": replace(
+            leaky,
+            configuration=dict(
+                audit(trials=2, target_spec=TargetSpec("python", {"path": "tests.engine:LEAKY"})).configuration
+            ),
+        ),
         "not-refuted": replace(leaky, verdict=Verdict.NOT_REFUTED, facts={"σ": 2.5, "noise": "Gaussian"}),
         "provisional": result_like(arms, Wilson(), planned=500, verdict=Verdict.UNDECIDED),
         "one-trial": result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED),
         "evil": result_like(scores_like(CoinFlip(6)), target=EVIL, facts={EVIL: EVIL}),
         "long": result_like(
-            scores_like(CoinFlip(6)), target="x" * 400, configuration={"origin": "", "fingerprint": "f" * 90}
+            scores_like(CoinFlip(6)), target="x" * 400, configuration={"target_spec": None, "fingerprint": "f" * 90}
         ),
         "pair": pair_result(),
     }

@@ -2,14 +2,16 @@
 
 import json
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import typer
 
-from lidp import Claim, CoinFlip, CoinWager, LeaveOneOut, Target, result_of
-from lidp.cli import command_options, training_options
+from lidp import Claim, CoinFlip, CoinWager, LeaveOneOut, Target, TargetSpec, result_of
 from lidp.cli.app import app, run
+from lidp.cli.audit_dpsgd import DpsgdOptions
+from lidp.cli.audit_program import ProgramOptions
 from lidp.engine.plan import AuditPlan
 from lidp.report.command import command_of
 from tests.engine import Numbers, closeness
@@ -26,21 +28,21 @@ def _from_the_root(monkeypatch):
 @pytest.mark.parametrize(
     "options",
     [
-        "tests.engine:LEAKY --epsilon 1 --trials 12 --canaries 6",
-        "tests.engine:LEAKY --epsilon 0.1 --delta 1e-5 --trials 12 --canaries 6 --neighbours replace-one --seed 7",
-        "tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design leave-one-out --method wilson",
-        "tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
-        "tests.engine:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
-        "gaussian --epsilon 1 --delta 1e-5 --trials 4 --canaries 5",
+        "audit tests.engine:LEAKY --epsilon 1 --trials 12 --canaries 6",
+        "audit tests.engine:LEAKY --epsilon 0.1 --delta 1e-5 --trials 12 --canaries 6 --neighbours replace-one --seed 7",
+        "audit tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design leave-one-out --method wilson",
+        "audit tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
+        "audit tests.engine:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
+        "audit gaussian --epsilon 1 --delta 1e-5 --trials 4 --canaries 5",
         pytest.param(
-            "dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
+            "audit-dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
             marks=pytest.mark.slow,
         ),
     ],
 )
 def test_the_same_configuration(options, tmp_path, capsys):
     first, second = tmp_path / "a.db", tmp_path / "b.db"
-    assert run(["audit", *shlex.split(options), "--store", str(first), "--quiet"]) in (0, 1)
+    assert run([*shlex.split(options), "--store", str(first), "--quiet"]) in (0, 1)
     made = result_of(first)
     command = command_of(made.configuration)
     program, *words = shlex.split(command)
@@ -51,21 +53,27 @@ def test_the_same_configuration(options, tmp_path, capsys):
     assert again.bound == made.bound
 
 
-def test_the_options_of_dpsgd_are_part_of_its_origin():
-    given = {"preset": "purchases", "data": "my data/a&b=c?.npz", "epochs": 1.5, "fault": "no-clipping"}
-    origin = training_options.as_text("dpsgd", 6, given)
-    words = shlex.split(command_of(audit(trials=4, origin=origin).configuration))
-    assert words[-1] == "dpsgd"
-    typed = dict(zip(words[2:-1:2], words[3:-1:2], strict=True))
-    assert (
-        training_options.as_text("dpsgd", int(typed["--canaries"]), {name: typed[f"--{name}"] for name in given}) == origin
+def parsed(command):
+    """Return the parameters of a command, as the command line reads them."""
+    program, name, *words = shlex.split(command)
+    assert program == "lidp"
+    return name, typer.main.get_command(app).commands[name].make_context(name, words).params
+
+
+def test_a_dpsgd_target_is_repeated_with_its_options():
+    options = DpsgdOptions(
+        preset="purchases", data="/my data/a&b=c?.npz", epochs=1.5, random_start=True, fault="no-clipping"
     )
+    name, typed = parsed(command_of(audit(trials=4, target_spec=options.build_spec(6)).configuration))
+    assert name == "audit-dpsgd"
+    assert DpsgdOptions(**{field.name: typed[field.name] for field in fields(DpsgdOptions)}) == options
+    assert typed["canaries"] == 6
 
 
 def test_a_pair(capsys, tmp_path):
     page = tmp_path / "pair.html"
     arguments = [
-        "audit",
+        "audit-pair",
         "catalogue:svt3",
         "--epsilon",
         "1",
@@ -87,34 +95,38 @@ def test_a_pair(capsys, tmp_path):
     assert first["bound"] == second["bound"]
 
 
-def test_what_no_command_can_say():
+PYTHON = TargetSpec("python", {"path": "tests.engine:LEAKY"})
+
+
+def test_what_no_command_can_repeat():
     assert command_of({}) is None
-    assert command_of(audit(trials=4).configuration) is None  # from Python, with no origin
-    assert command_of(audit(trials=4, origin="tests.engine:LEAKY", design=LeaveOneOut(4, 3)).configuration) is None
-    assert command_of(audit(trials=4, origin="tests.engine:LEAKY", method=CoinWager(cap=0.5)).configuration) is None
+    assert command_of(audit(trials=4).configuration) is None  # from Python, without a spec
+    assert command_of(audit(trials=4, target_spec=PYTHON, design=LeaveOneOut(4, 3)).configuration) is None
+    assert command_of(audit(trials=4, target_spec=PYTHON, method=CoinWager(cap=0.5)).configuration) is None
 
 
-def test_text_that_a_shell_would_run_is_quoted():
-    configuration = audit(trials=4, origin="$(rm -rf x).py:a; ls", design=CoinFlip(6)).configuration
-    assert shlex.split(command_of(configuration))[-1] == "$(rm -rf x).py:a; ls"
-    dashed = audit(trials=4, origin="--all", design=CoinFlip(6)).configuration
-    assert shlex.split(command_of(dashed))[-2:] == ["--", "--all"]
+@pytest.mark.parametrize("path", ["$(rm -rf x).py:a; ls", "--all", "-x:y"])
+def test_a_path_is_quoted_and_is_not_read_as_an_option(path):
+    spec = TargetSpec("python", {"path": path})
+    configuration = audit(trials=4, target_spec=spec, design=CoinFlip(6)).configuration
+    assert parsed(command_of(configuration))[1]["target"] == path
 
 
 def test_a_program_is_repeated_by_what_was_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    typed = "true --options '{\"lr\": 0.1}' {data} {out} {seed}"
-    origin = command_options.as_text(typed, tmp_path / "a.db", 600.0, {"data": "x y.npz", "pilots": 3})
+    command = "true --options '{\"lr\": 0.1}' {data} {out} {seed}"
+    spec = ProgramOptions("x y.npz", pilots=3).build_spec(command, tmp_path / "a.db", 600.0)
     target = Target(lambda dataset, rng: 0.0, Numbers(), closeness)
     plan = AuditPlan.make(
         target=target, claim=Claim(2.0, 1e-5), design=CoinFlip(16), trials=20, method=None, failure_probability=0.05, seed=4,
-        stop_when=None, origin=origin,
+        stop_when=None, target_spec=spec,
     )  # fmt: skip
-    words = shlex.split(command_of(plan.configuration))
-    assert words[:2] == ["lidp", "audit"]
-    options = dict(zip(words[2::2], words[3::2], strict=True))
-    assert options["--command"] == typed
-    assert options["--data"] == str(tmp_path / "x y.npz")
-    assert options["--time-limit"] == "600.0"
-    known = {option for parameter in typer.main.get_command(app).commands["audit"].params for option in parameter.opts}
-    assert set(options) <= known
+    name, typed = parsed(command_of(plan.configuration))
+    assert name == "audit-program"
+    assert typed["program_command"] == command
+    assert (
+        ProgramOptions(typed["data"], typed["canary"], typed["pilots"]).build_spec(
+            command, tmp_path / "a.db", typed["time_limit"]
+        )
+        == spec
+    )

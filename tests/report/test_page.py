@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lidp
-from lidp import CoinFlip, LeaveOneOut, Scores, Verdict, Wilson, result_of
+from lidp import CoinFlip, LeaveOneOut, Scores, TargetSpec, Verdict, Wilson, result_of
 from lidp.errors import InvalidArgument
 from lidp.report.page import render_report
 from lidp.report.tables import numbers_behind
@@ -236,7 +236,7 @@ def test_every_text_of_the_users_is_escaped():
         *(TrialNote(i, 0.1, 1, {}, {f"scores_{EVIL}2": 1.0 * i}) for i in range(1, 48)),
     )
     scores = scores_like(CoinFlip(6), failed=1)
-    configuration = dict(audit(trials=2, origin=EVIL).configuration)
+    configuration = dict(audit(trials=2, target_spec=TargetSpec("python", {"path": EVIL})).configuration)
     result = result_like(scores, target=EVIL, notes=notes, facts={EVIL: EVIL, "σ": 2.0}, configuration=configuration)
     result = replace(result, versions={EVIL: EVIL}, bound=replace(result.bound, assumptions=(EVIL,), method=EVIL))
     text = render_report(result)

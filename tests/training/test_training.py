@@ -378,7 +378,7 @@ BUDGET = 1024  # of make audit
 
 
 def preset_target(**options):
-    """Return the default target of ``lidp audit dpsgd``."""
+    """Return the default target of ``lidp audit-dpsgd``."""
     data = synthetic_purchases(2_000, 1_000, classes=10)
     training = Training(epochs=10, learning_rate=0.5)
     return training_target(data, CLAIM, training=training, measure_accuracy=False, **options).target

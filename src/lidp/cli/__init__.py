@@ -20,10 +20,10 @@ _leave = os._exit
 def main() -> None:
     """Run the command and end the process: with 0, 1 (a claim was refuted, and nothing else), 2 or 130."""
     ending = _Ending()
-    os._exit = ending.leave  # what user code calls from now on
+    os._exit = ending.leave  # user code calls this from now on
     results = prepare_streams()
-    for number in STOP_SIGNALS:  # a polite end keeps what is done, as Ctrl-C does
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
+    for number in STOP_SIGNALS:  # SIGTERM and SIGHUP save finished trials, as Ctrl-C does
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, signal.default_int_handler)
     code = _flush(_run(sys.argv[1:]), results)
     end_of_results()
@@ -31,10 +31,10 @@ def main() -> None:
 
 
 class _Ending:
-    """The end of the process, with the exit code of the command whatever user code does.
+    """Ends the process with the exit code of the command, whatever user code does.
 
-    A target that calls ``os._exit`` in this process has not decided the claim, whatever code it gives; nor has an exit
-    handler of its. In other processes, such as workers, ``os._exit`` does what it always does.
+    If a target or one of its exit handlers calls ``os._exit`` in this process, its exit code is ignored: it is no verdict. In
+    other processes, such as workers, ``os._exit`` works as usual.
     """
 
     def __init__(self) -> None:
@@ -73,12 +73,12 @@ def _run(arguments: list[str]) -> int:
 
 
 def _flush(code: int, results: Outlet | None) -> int:
-    """Write what was printed, and return the exit code: 2 if that cannot be done, unless the reader has seen enough."""
+    """Flush stdout and return the exit code: 2 if output could not be written, unless its reader closed the pipe."""
     error: Exception | None = None
     try:
         sys.stdout.flush()
-    except (OSError, ValueError, AttributeError) as found:  # AttributeError: it was replaced by something else
-        error = found
+    except (OSError, ValueError, AttributeError) as failure:  # AttributeError: stdout was replaced by another object
+        error = failure
     if results is not None and results.error is not None:
         error = results.error
     if error is None or isinstance(error, BrokenPipeError):

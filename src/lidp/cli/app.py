@@ -1,7 +1,7 @@
-"""The application: its subcommands, and how errors leave it.
+"""The application: its subcommands, and the exit codes of errors.
 
-Exit codes: 0 done (a claim was not refuted), 1 the claim was refuted and nothing else, 2 bad usage, bad input or an audit that
-could not run, 130 interrupted. There are no others.
+Exit codes: 0 done (no claim was refuted), 1 a claim was refuted and nothing else, 2 bad usage, bad input or an audit that could
+not run, 130 interrupted. There are no others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,24 @@ import typer
 
 import lidp
 from lidp._runtime.terminal_text import printable
-from lidp.cli import audit, bound, catalogue, cite, compare, plan, report, reproduce, resume, simulate, witness
+from lidp.cli import (
+    audit,
+    audit_catalogue,
+    audit_dpsgd,
+    audit_pair,
+    audit_program,
+    bound,
+    catalogue,
+    cite,
+    compare,
+    plan,
+    report,
+    reproduce,
+    resume,
+    simulate,
+    witness,
+)
+from lidp.cli.replaced_commands import replacement
 from lidp.errors import LidpError
 
 # click's base exception, or that of the copy of click that newer versions of typer carry
@@ -23,10 +40,15 @@ app = typer.Typer(
     name="lidp",
     help="Audit differential privacy: rigorous lower bounds on ε.",
     add_completion=False,
+    context_settings={"max_content_width": 100},
     rich_markup_mode=None,  # the framed style cuts long option names off at 80 columns
     pretty_exceptions_enable=False,
 )
 app.command(name="audit", help=audit.HELP)(audit.command)
+app.command(name="audit-dpsgd", help=audit_dpsgd.HELP)(audit_dpsgd.command)
+app.command(name="audit-program", help=audit_program.HELP)(audit_program.command)
+app.command(name="audit-pair", help=audit_pair.HELP)(audit_pair.command)
+app.command(name="audit-catalogue", help=audit_catalogue.HELP)(audit_catalogue.command)
 app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
 app.command(name="report", help=report.HELP)(report.command)
@@ -52,8 +74,10 @@ def run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
     except LidpError as error:
-        return _complain(str(error), 2)
+        return _complain(replacement(arguments) or str(error), 2)
     except _ClickException as error:
+        if renamed := replacement(arguments):
+            return _complain(renamed, 2)
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
         message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
@@ -70,17 +94,17 @@ def run(arguments: list[str]) -> int:
 
 
 def _with_value(message: str, error: BaseException, arguments: list[str]) -> str:
-    """A complaint about an option, with what was given for it, which some versions of typer leave out."""
+    """Add the value of the option to a message about it; some versions of typer leave it out."""
     options = getattr(getattr(error, "param", None), "opts", ())
-    for place, word in enumerate(arguments):
+    for index, word in enumerate(arguments):
         option, equals, value = word.partition("=")
-        given = value if equals else next(iter(arguments[place + 1 :]), "")
+        given = value if equals else next(iter(arguments[index + 1 :]), "")
         if option in options and isinstance(error, typer.BadParameter) and repr(given) not in message:
             return f"{message}, got {given!r}"
     return message
 
 
 def _complain(message: str, code: int) -> int:
-    with contextlib.suppress(OSError, ValueError):  # a standard error that is closed does not change the code
+    with contextlib.suppress(OSError, ValueError):  # a closed stderr does not change the exit code
         typer.echo(f"lidp: {printable(' '.join(message.split()))}", err=True)
     return code

@@ -1,4 +1,4 @@
-"""``lidp bound``: from a file of scores to a lower bound on ε."""
+"""``lidp bound``: bound ε from a file of scores or from a store."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from lidp.store import is_store
 
 HELP = f"""Bound ε from a file of scores.
 
-FILE is .npz with the arrays inserted and held_out, or scores and coins (trials x canaries; higher = looks more inserted),
-or .csv with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1), or the store of an audit.
+FILE is an .npz file with the arrays inserted and held_out, or scores and coins (trials x canaries; higher = looks more inserted);
+a .csv file with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1); or the store of an audit.
 
-Methods: {", ".join(METHODS)}. Left out, it is coin-wager for coins and lifted-betting for arms.
+Methods: {", ".join(METHODS)}. The default is coin-wager for coins and lifted-betting for arms.
 """
 
 Member = TypeVar("Member", bound=StrEnum)
@@ -48,32 +48,32 @@ PROVISIONAL = "provisional: the audit is not finished, and this method holds for
 
 def command(
     file: Annotated[Path, typer.Argument(help="Scores (.npz or .csv), or a store.", show_default=False)],
-    delta: Annotated[
-        float | None, typer.Option(help="The δ at which ε is bounded; a store's own if left out.", show_default=False)
-    ] = None,
-    method: Annotated[str | None, typer.Option(help="A method's name, or all.", show_default=False)] = None,
+    delta: Annotated[float | None, typer.Option(help="δ at which ε is bounded.", show_default="that of the store")] = None,
+    method: Annotated[str | None, typer.Option(help="Name of a method, or all.", show_default=False)] = None,
     failure_probability: Annotated[
         float | None,
-        typer.Option(help="β: how often the bound may exceed the true ε.", show_default="0.05, or a store's own"),
+        typer.Option(
+            help="Probability that the bound exceeds the true ε, at most.", show_default="0.05, or that of the store"
+        ),
     ] = None,
     order: Annotated[
-        int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4, ...", show_default=False)
+        int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4 and so on.", show_default=False)
     ] = None,
     as_printed: Annotated[
-        bool, typer.Option("--as-printed", help="Formulas as printed in the paper, misprints included.")
+        bool, typer.Option("--as-printed", help="Use formulas as printed in the paper, with misprints.")
     ] = False,
     threshold: Annotated[
         str | None,
         typer.Option(
-            help="fixed:T, split:F (tune on the first F of the trials; split:F,paper for the paper's candidates), union:N, "
+            help="fixed:T, split:F (tuned on the first F of the trials; split:F,paper uses the paper's candidates), union:N, "
             "or rank:F for the one-run methods.",
             show_default=False,
         ),
     ] = None,
     direction: Annotated[str, typer.Option(help="forward (the paper's), backward or both.")] = "both",
-    neighbours: Annotated[str, typer.Option(help="What the scores are about: add-remove or replace-one.")] = "add-remove",
+    neighbours: Annotated[str, typer.Option(help="Neighbour relation: add-remove or replace-one.")] = "add-remove",
     claim: Annotated[
-        float | None, typer.Option(help="A claimed ε to judge; exit code 1 if it is refuted.", show_default=False)
+        float | None, typer.Option(help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False)
     ] = None,
     as_json: options.Json = False,
     modules: Import = None,
@@ -118,8 +118,8 @@ def command(
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
-            f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} may not be judged by before "
-            "its time: resume the audit, or leave --claim out"
+            f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} gives no verdict "
+            "until all trials are finished: resume the audit, or leave --claim out"
         )
     found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and found.refutes(judged)
@@ -136,13 +136,13 @@ def command(
 
 
 def _is_unfinished(stored: AuditResult) -> bool:
-    """Whether trials are missing because they have not been run, and not because the audit has stopped."""
+    """Return whether trials are missing because they have not been run, and not because the audit has stopped early."""
     stopped = stored.verdict is Verdict.REFUTED and stored.configuration["stop_when"] == "refuted"
     return stored.scores.trials < stored.planned_trials and not stopped
 
 
 def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
-    """The result in a file that is the store of an audit, None for a file of scores."""
+    """Return the result in the store of an audit; None if the file holds scores."""
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # any name is fine
         return None
     return result_of(file, methods=methods)
@@ -168,7 +168,7 @@ def _build(kind: type[Method], options: dict[str, Any]) -> Method:
 def _bounds(
     scores: Scores, delta: float, failure_probability: float, direction: Direction
 ) -> dict[str, EpsilonBound | str]:
-    """For each method's name its bound, or the reason why it has none."""
+    """Return the bound of each method by name, or the reason why it has none."""
     found: dict[str, EpsilonBound | str] = {}
     for name, method in applicable(scores).items():
         if isinstance(method, str):

@@ -1,4 +1,4 @@
-"""``lidp catalogue``: mechanisms to try an audit on, right ones and broken ones."""
+"""``lidp catalogue``: list correct and broken mechanisms to try an audit on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import typer
 from lidp.mechanisms.catalogue import CATALOGUE, Entry
 
 DELTA = 1e-5
-"""for mechanisms that cannot do without"""
+"""The claimed δ of mechanisms that need one above 0."""
 
-HELP = f"""List the mechanisms of the catalogue: the true ε of each when it claims ε = 1 (δ = {DELTA:g} for Gaussian noise, else 0).
+HELP = f"""List the mechanisms of the catalogue, with the true ε of each.
 
-"lidp audit catalogue:NAME --epsilon 1" audits one, "lidp audit catalogue --all --epsilon 1" all of them.
+The true ε is that of a mechanism that claims ε = 1, with δ = {DELTA:g} for Gaussian noise, else δ = 0.
+
+"lidp audit-pair catalogue:NAME --epsilon 1" audits one mechanism, "lidp audit-catalogue --epsilon 1" audits all of them.
 """
 
 
@@ -25,7 +27,7 @@ def command() -> int:
 
 
 def truth_of(entry: Entry, epsilon: float, delta: float) -> str:
-    """What holds of a mechanism that claims (ε, δ), in words."""
+    """Return the true ε of a mechanism that claims (ε, δ), and whether the claim is right, in words."""
     truth = entry.truth(epsilon, delta)
     if math.isinf(truth):
         return "not private"

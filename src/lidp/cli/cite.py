@@ -16,7 +16,7 @@ from lidp.stats.storable import Storable
 
 HELP = """Print BibTeX entries of the works that methods rest on.
 
-WHAT is the name of a method, or the store of an audit, whose method is meant. Without it, the works of all methods are printed.
+WHAT is the name of a method, or the store of an audit. Without it, the entries for all methods are printed.
 """
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from lidp._runtime.interrupts import Interrupts
-from lidp.cli.targets import load_module
 from lidp.errors import InvalidArgument
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS, method_named
 from lidp.stats.storable import Storable, full_name
+from lidp.target_spec.python_path import load_module
 
 Import = Annotated[
     list[str] | None,

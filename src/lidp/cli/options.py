@@ -1,59 +1,93 @@
-"""Options that several subcommands have in common."""
+"""Options that several commands share, singly and in groups (:mod:`lidp.cli.option_groups`)."""
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lidp.claim import Claim, Neighbours, neighbours_named
+from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
-from lidp.store import is_store
 
-_STORE_FILES = ("", "-wal", "-shm", "-journal", "-lock", ".logs")
-"""What is added to the name of a store for the files beside it."""
+EXIT_CODES = "Exit code: 0 not refuted, 1 refuted, 2 error, 130 interrupted."
 
-Delta = Annotated[float, typer.Option(help="The claimed δ.")]
-ClaimedEpsilon = Annotated[float, typer.Option(help="The claimed ε.", show_default=False)]
-FailureProbability = Annotated[float, typer.Option(help="β: how often a true claim may be refuted.")]
-Workers = Annotated[int, typer.Option(help="Processes to run trials in.")]
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds a trial may take.", show_default=False)]
-Retry = Annotated[
-    bool, typer.Option("--retry", help="Rerun a trial whose worker died; valid if all randomness comes from rng.")
-]
-Executor = Annotated[str, typer.Option(help="Who runs trials: local or ray.")]
-RayAddress = Annotated[str | None, typer.Option(help="auto or host:port.", show_default="a Ray of its own on this machine")]
-CpusPerTrial = Annotated[float | None, typer.Option(help="For --executor ray.", show_default="1")]
-GpusPerTrial = Annotated[float | None, typer.Option(help="For --executor ray.", show_default="0")]
-Report = Annotated[
+Epsilon = Annotated[float, typer.Option(help="Claimed ε.", show_default=False)]
+Delta = Annotated[float, typer.Option(help="Claimed δ.")]
+NeighboursOption = Annotated[str, typer.Option("--neighbours", help="add-remove or replace-one.")]
+FailureProbability = Annotated[float, typer.Option(help="Probability of refuting a true claim, at most.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+StopWhen = Annotated[str | None, typer.Option(help="refuted or never.", show_default="refuted, if the method allows")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress.")]
+Store = Annotated[
     Path | None,
-    typer.Option(help="Write the result to this file: a page if it ends in .html, else JSON.", show_default=False),
+    typer.Option(help="File to keep trials in; resumes the audit if it exists.", show_default=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
-def check_report(report: Path, *stores: Path) -> None:
-    """Refuse a report that could not be written, or would replace what was audited for, before the work is done.
+@dataclass(frozen=True)
+class ClaimOptions:
+    """The claim under audit."""
 
-    Raises:
-        InvalidArgument: also if it is the file of one of the stores, whether that exists already or not, or a file beside it.
-    """
-    if not report.parent.is_dir():
-        raise InvalidArgument(f"{report}: there is no such folder to write the report to")
-    if report.is_dir():
-        raise InvalidArgument(f"{report} is a folder; name a file to write the report to")
-    if report.is_file() and is_store(report):
-        raise InvalidArgument(f"{report} is the store of an audit, which a report must not replace; choose another name")
-    for store in stores:
-        if _places(report) & {f"{place}{suffix}" for place in _places(store) for suffix in _STORE_FILES}:
-            raise InvalidArgument(
-                f"{report} belongs to the store {store}, which a report must not replace; choose another name"
-            )
+    epsilon: Epsilon
+    delta: Delta = 0.0
+
+    def build(self, neighbours: Neighbours | str) -> Claim:
+        """Return the claim about this neighbour relation."""
+        return Claim(self.epsilon, self.delta, neighbours_named(neighbours))
 
 
-def _places(path: Path) -> set[str]:
-    """Return where a path leads: its name in its folder, and what that name is a link to; upper case may mean lower case."""
-    named = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
-    return {place.casefold() for place in (named, os.path.realpath(path))}  # realpath never raises, on loops for one
+@dataclass(frozen=True)
+class CanaryOptions:
+    """Canaries, trials and statistics of an audit with canaries."""
+
+    design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip"
+    canaries: Annotated[int, typer.Option(help="Canaries per trial.")] = 64
+    neighbours: Annotated[str, typer.Option(help="add-remove or replace-one (for coin-flip).")] = "add-remove"
+    trials: Annotated[int, typer.Option(help="Number of trials, at most.")] = 256
+    method: Annotated[str | None, typer.Option(help="Statistical method.", show_default="chosen by design")] = None
+    failure_probability: FailureProbability = 0.05
+    stop_when: StopWhen = None
+    seed: Seed = 0
+
+    def build_design(self) -> Design:
+        """Return the design.
+
+        Raises:
+            InvalidArgument: if a name is unknown, or the design implies another neighbour relation.
+        """
+        relation = neighbours_named(self.neighbours)
+        if self.design == "coin-flip":
+            return CoinFlip(self.canaries, relation)
+        if relation is not Neighbours.ADD_REMOVE:
+            raise InvalidArgument(f"--neighbours is for --design coin-flip; {self.design} implies the neighbour relation")
+        if self.design == "leave-one-out":
+            return LeaveOneOut(self.canaries, self.canaries)
+        if self.design == "replace-one":
+            return ReplaceOne(self.canaries, self.canaries)
+        raise InvalidArgument(f"design must be coin-flip, leave-one-out or replace-one, got {self.design!r}")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Runs and statistics of an audit of two data sets."""
+
+    neighbours: NeighboursOption = "add-remove"
+    runs: Annotated[int, typer.Option(help="Number of runs, at most.")] = 50_000
+    failure_probability: FailureProbability = 0.05
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the result of one audit is written."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option(help="File to write the result to: a page (.html) or JSON.", show_default=False),
+    ] = None
+    as_json: Json = False
+    quiet: Quiet = False

@@ -1,4 +1,4 @@
-"""Keep stdout for results: what else is written there, by whatever means, goes to stderr."""
+"""Keep stdout for results: redirect all other output to stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 
 @contextmanager
 def stdout_kept_for_results() -> Iterator[None]:
-    """Send to stderr what a mechanism prints: by Python, by the file descriptor, from C, or from processes that it starts."""
+    """Redirect what a mechanism prints to stderr: from Python, by file descriptor, from C, and from processes that it starts."""
     saved = _point_stdout_to_stderr()
     try:
         with redirect_stdout(sys.stderr):
@@ -24,7 +24,7 @@ def stdout_kept_for_results() -> Iterator[None]:
 
 
 def end_of_results() -> None:
-    """Send to stderr what is written to stdout from now on: by threads that are left, or by functions registered with atexit."""
+    """Redirect stdout to stderr from now on, for remaining threads and for functions registered with atexit."""
     saved = _point_stdout_to_stderr()
     sys.stdout = sys.stderr
     if saved is not None:
@@ -48,9 +48,9 @@ def _point_stdout_to_stderr() -> int | None:
 
 
 def _flush() -> None:
-    """Write what is in buffers, Python's and those of C, to where it was meant to go."""
+    """Flush the buffers of Python and C to where their text was meant to go."""
     for stream in (sys.stdout, sys.__stdout__):
-        with suppress(OSError, ValueError):  # closed, or nobody reads any more: that is for those who write results
+        with suppress(OSError, ValueError):  # closed, or without a reader: whoever writes the result reports that
             if stream is not None:
                 stream.flush()
     with suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""``lidp plan``: how many models an audit takes."""
+"""``lidp plan``: how many models an audit needs."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from lidp.cli import options
 from lidp.designs import CoinFlip
 from lidp.planner import BudgetPlan, plan
 
-HELP = """Say which design, how many canaries and how many models refute a claim, if the truth is the suspected ε.
+HELP = """Plan an audit: how many canaries and models it takes to refute a claim.
 
-Simulates audits of a Gaussian mechanism of that ε. --dimension (the number of parameters, say) includes the interference
-between canaries; left out, there is none.
+Simulates audits of a Gaussian mechanism whose true ε is the suspected one. With --dimension (for example the number of
+parameters) the simulation includes interference between canaries.
 """
 
 
 def command(
-    claim: options.ClaimedEpsilon,
-    suspect: Annotated[float, typer.Option(help="The ε that you fear.", show_default=False)],
+    claim: options.Epsilon,
+    suspect: Annotated[float, typer.Option(help="Suspected true ε.", show_default=False)],
     delta: options.Delta = 1e-5,
-    models: Annotated[int | None, typer.Option(help="Say what so many models can reach.", show_default=False)] = None,
-    canaries: Annotated[int | None, typer.Option(help="Only this many canaries.", show_default=False)] = None,
+    models: Annotated[
+        int | None, typer.Option(help="Number of models for which to report the bound and the power.", show_default=False)
+    ] = None,
+    canaries: Annotated[int | None, typer.Option(help="Number of canaries.", show_default=False)] = None,
     dimension: Annotated[int | None, typer.Option(help="Dimension of the canaries.", show_default=False)] = None,
-    power: Annotated[float, typer.Option(help="The probability to refute that is wished for.")] = 0.8,
+    power: Annotated[float, typer.Option(help="Desired power.")] = 0.8,
     failure_probability: options.FailureProbability = 0.05,
-    seconds_per_model: Annotated[float | None, typer.Option(help="For the cost.", show_default=False)] = None,
-    price_per_hour: Annotated[float | None, typer.Option(help="Of one worker.", show_default=False)] = None,
-    workers: Annotated[int | None, typer.Option(help="How many work at once.", show_default=False)] = None,
+    seconds_per_model: Annotated[
+        float | None, typer.Option(help="Training time of a model in seconds, to compute costs.", show_default=False)
+    ] = None,
+    price_per_hour: Annotated[float | None, typer.Option(help="Price of one worker per hour.", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers that train at the same time.", show_default=False)] = None,
     repeats: Annotated[int, typer.Option(help="Simulated audits per row.")] = 200,
     as_json: options.Json = False,
 ) -> int:
-    found = plan(
+    budget = plan(
         Claim(claim, delta),
         suspect=suspect,
         models=models,
@@ -48,20 +52,20 @@ def command(
         repeats=repeats,
     )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        typer.echo(json.dumps(budget.to_dict(), indent=2, allow_nan=False))
     else:
-        _print(found)
+        _print(budget)
     return 0
 
 
-def _print(found: BudgetPlan) -> None:
+def _print(budget: BudgetPlan) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"refuting ε = {found.claim.epsilon:g} if the truth is {found.suspect:g}", title_justify="left")
-    for name in ("design", "canaries", "method", f"models for {found.power:.0%}", "at models", "ε̂", "power"):
+    table = Table(title=f"refuting ε = {budget.claim.epsilon:g} if the truth is {budget.suspect:g}", title_justify="left")
+    for name in ("design", "canaries", "method", f"models for {budget.power:.0%}", "at models", "ε̂", "power"):
         table.add_column(name, justify="left" if name in ("design", "method") else "right")
-    for row in found.rows:
+    for row in budget.rows:
         layout = "coin flip" if isinstance(row.design, CoinFlip) else "leave one out"
         models = f"{row.models:,}" if row.models is not None else f"> {row.simulated:,}"
         table.add_row(
@@ -75,4 +79,4 @@ def _print(found: BudgetPlan) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(found.sentence(), soft_wrap=True)
+    console.print(budget.sentence(), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``lidp report``: the result of an audit as one HTML page."""
+"""``lidp report``: write the result of an audit as an HTML page."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Annotated
 import typer
 
 from lidp._runtime.terminal_text import printable
-from lidp.cli import options
 from lidp.cli.method_imports import Import, import_methods
+from lidp.cli.report_files import check_report
 from lidp.engine.audit import result_of
 
-HELP = """Write the result in STORE as one HTML page, for a browser or a printer.
+HELP = """Write the result in STORE as an HTML page.
 
-The page needs no network and runs no script. An existing file is replaced. The audit may still be running: the page then says
-how things stand. The exit code is 0 whatever the verdict.
+The page needs no network and runs no script. An existing file is replaced. The audit may still be running; the page then shows
+the result so far. The exit code is 0 whatever the verdict.
 """
 
 
 def command(
-    store: Annotated[Path, typer.Argument(help="The file given as --store.", show_default=False)],
+    store: Annotated[Path, typer.Argument(help="The file that was given as --store.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write it.", show_default="STORE with .html")
+        Path | None, typer.Option("--output", "-o", help="File to write to.", show_default="STORE with .html")
     ] = None,
     modules: Import = None,
 ) -> int:
     output = output or store.with_suffix(".html")
-    options.check_report(output, store)
-    from lidp.report.page import write_report
-    from lidp.report.wording import verdict  # here, so that other commands do not wait for it
+    check_report(output, store)
+    from lidp.report.page import write_report  # imported here, because it is slow to import
+    from lidp.report.wording import verdict
 
     result = result_of(store, methods=import_methods(modules))
     typer.echo(printable(f"{write_report(result, output)}: {verdict(result)}"))

@@ -1,4 +1,4 @@
-"""``lidp reproduce``: the paper's figures and statements, computed anew."""
+"""``lidp reproduce``: recompute figures and statements of the paper."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from lidp.cli.watching import watching
 from lidp.errors import InvalidArgument
 from lidp.reproduce import EXPERIMENTS, Reproduction, reproduce
 
-HELP = """Compute an experiment of the paper anew: "list" shows their names, "all" runs all that have the scale.
+HELP = """Reproduce experiments of the paper.
+
+"list" prints the names of all experiments; "all" runs those that exist at the chosen scale.
 
 Each writes OUT/NAME/ with NAME.csv, NAME.svg and summary.json: the paper's number, ours, the tolerance.
-What is computed is kept: after an interrupt, the same command goes on where it stopped.
+Finished parts are kept: after an interrupt, run the same command again to resume.
 """
 
 
@@ -23,15 +25,13 @@ def command(
     names: Annotated[list[str], typer.Argument(help='Names of experiments, "all", or "list".', show_default=False)],
     scale: Annotated[
         str,
-        typer.Option(
-            help="smoke (seconds, to see that it runs), reduced (trained models, on less data) or paper (its sizes)."
-        ),
+        typer.Option(help="smoke (seconds, a test run), reduced (trained models, less data) or paper (full size)."),
     ] = "smoke",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reproduction"),
-    workers: Annotated[int, typer.Option(help="Processes to compute with.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Begin nothing more after so long; what is done is written.", show_default="no limit"),
+        typer.Option(help="Start nothing new after this many minutes.", show_default="no limit"),
     ] = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -53,11 +53,11 @@ def command(
         except KeyboardInterrupt:
             typer.echo("lidp: interrupted; the same command resumes", err=True)
             return 130
-        typer.echo(_told(found))
+        typer.echo(_describe(found))
     return 0
 
 
-def _told(found: Reproduction) -> str:
+def _describe(found: Reproduction) -> str:
     left = f", {found.cells_left:,} cells left" if found.cells_left else ""
     lines = [f"{found.experiment} ({found.scale}{left}) -> {found.folder}"]
     for finding in found.findings:

@@ -1,60 +1,82 @@
-"""Who runs the trials, as the options say."""
+"""Run an audit from the command line: show progress, print the result, write the report, choose the exit code."""
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from lidp.errors import InvalidArgument
-from lidp.trials.executors import Executor, choose_executor
-from lidp.trials.ray_executor import Ray
+import typer
+
+from lidp._runtime.terminal_text import printable
+from lidp.cli.executor_options import ExecutorOptions
+from lidp.cli.options import CanaryOptions, ClaimOptions, OutputOptions
+from lidp.cli.output import stdout_kept_for_results
+from lidp.cli.report_files import check_report
+from lidp.cli.watching import Watch, watching
+from lidp.engine.audit import audit
+from lidp.result import AuditInterrupted, AuditResult, Verdict
+from lidp.target_spec import TargetSpec
+
+NOT_STORED = "nothing was stored; use --store to be able to resume"
 
 
-@dataclass(frozen=True)
-class Running:
-    """The options of ``lidp audit`` and ``lidp resume`` that say who runs the trials. They never change the result."""
+def run_canary_audit(
+    spec: TargetSpec,
+    claim_options: ClaimOptions,
+    canary_options: CanaryOptions,
+    store: Path | None,
+    executor_options: ExecutorOptions,
+    output: OutputOptions,
+) -> int:
+    """Audit a target with canaries, and return the exit code."""
+    design = canary_options.build_design()
+    claim = claim_options.build(design.neighbours)
+    executor = executor_options.build()
+    absolute_store = None if store is None else store.absolute()  # the target may change the working directory
 
-    workers: int
-    time_limit: float | None
-    retry: bool
-    executor: str
-    ray_address: str | None
-    cpus_per_trial: float | None
-    gpus_per_trial: float | None
+    def run(watch: Watch | None) -> AuditResult:
+        return audit(
+            spec.load(claim),
+            claim=claim,
+            design=design,
+            trials=canary_options.trials,
+            method=canary_options.method,
+            failure_probability=canary_options.failure_probability,
+            seed=canary_options.seed,
+            store=absolute_store,
+            stop_when=canary_options.stop_when,
+            executor=executor,
+            watch=watch,
+            target_spec=spec,
+        )
 
-    def chosen(self) -> Executor:
-        """The executor.
+    hint = NOT_STORED if store is None else f"to resume: {executor_options.resume_command(store)}"
+    return show_result(run, resume_hint=hint, store=store, output=output)
 
-        Raises:
-            InvalidArgument: if the options do not fit together.
-        """
-        for_ray = {
-            "--ray-address": self.ray_address,
-            "--cpus-per-trial": self.cpus_per_trial,
-            "--gpus-per-trial": self.gpus_per_trial,
-        }
-        if self.executor == "local":
-            for name, value in for_ray.items():
-                if value is not None:
-                    raise InvalidArgument(f"{name} is for --executor ray")
-            return choose_executor(self.workers, self.time_limit, self.retry)
-        if self.executor != "ray":
-            raise InvalidArgument(f"executor must be local or ray, got {self.executor!r}")
-        if self.workers != 1:
-            raise InvalidArgument("--workers is for --executor local; with ray, trials run wherever --cpus-per-trial fits")
-        cpus = 1.0 if self.cpus_per_trial is None else self.cpus_per_trial
-        return Ray(self.ray_address, cpus, self.gpus_per_trial or 0.0, self.time_limit, self.retry)
 
-    def again(self, store: Path | None) -> str:
-        """The command that goes on after an interrupt."""
-        if store is None:
-            return "nothing was stored; use --store to be able to resume"
-        options = [f"--executor {self.executor}"] if self.executor != "local" else []
-        options += [f"--ray-address {shlex.quote(self.ray_address)}"] if self.ray_address is not None else []
-        options += [f"--cpus-per-trial {self.cpus_per_trial:g}"] if self.cpus_per_trial is not None else []
-        options += [f"--gpus-per-trial {self.gpus_per_trial:g}"] if self.gpus_per_trial is not None else []
-        options += [f"--workers {self.workers}"] if self.workers != 1 else []
-        options += [f"--time-limit {self.time_limit:g}"] if self.time_limit is not None else []
-        options += ["--retry"] if self.retry else []
-        return " ".join(["lidp resume", shlex.quote(str(store)), *options])
+def show_result(
+    run: Callable[[Watch | None], AuditResult], *, resume_hint: str, store: Path | None, output: OutputOptions
+) -> int:
+    """Run an audit, print its result, write its report, and return the exit code."""
+    report = output.report
+    if report is not None:
+        check_report(report, *([] if store is None else [store]))
+        report = report.absolute()  # the target may change the working directory
+    try:
+        # Text that the target prints must not get into the result.
+        with stdout_kept_for_results(), watching(quiet=output.quiet) as watch:
+            result = run(watch)
+    except AuditInterrupted as interrupt:
+        if interrupt.result is not None and not output.as_json:
+            typer.echo(printable(str(interrupt.result)))
+        typer.echo(printable(f"lidp: interrupted; {resume_hint}"), err=True)
+        return 130
+    # Print before writing the report: the verdict must not be lost if the report fails.
+    typer.echo(result.to_json(indent=2) if output.as_json else printable(str(result)))
+    if report is not None and report.suffix.lower() in (".html", ".htm"):
+        from lidp.report.page import write_report  # imported here, because it is slow to import
+
+        write_report(result, report)
+    elif report is not None:
+        report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
+    return 1 if result.verdict is Verdict.REFUTED else 0

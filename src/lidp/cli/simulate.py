@@ -1,4 +1,4 @@
-"""``lidp simulate``: scores of mechanisms whose truth is known, to try methods on."""
+"""``lidp simulate``: simulate scores of mechanisms with a known ε, to try methods on."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.score_files import write_scores
 from lidp.stats.gaussian_curve import gaussian_epsilon
 
-app = typer.Typer(help="Simulate scores of a mechanism whose privacy is known.", rich_markup_mode=None)
+app = typer.Typer(help="Simulate scores of a mechanism with a known ε.", rich_markup_mode=None)
 
 
 @app.callback()
 def _group() -> None:
-    """Keeps the subcommands named even while there is only one."""
+    """Keep the name of the subcommand even though there is only one."""
 
 
 @app.command(name="gaussian")
 def gaussian(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the scores (.npz).", show_default=False)],
-    sigma: Annotated[float, typer.Option(help="Noise of the mechanism; its sensitivity is 1.")] = 2.149,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write the scores to (.npz).", show_default=False)],
+    sigma: Annotated[float, typer.Option(help="Standard deviation of the noise; the sensitivity is 1.")] = 2.149,
     design: Annotated[str, typer.Option(help="coin-flip or leave-one-out.")] = "coin-flip",
-    canaries: Annotated[int, typer.Option(help="Canaries a trial.")] = 64,
-    trials: Annotated[int, typer.Option(help="Trials.")] = 256,
+    canaries: Annotated[int, typer.Option(help="Canaries per trial.")] = 64,
+    trials: Annotated[int, typer.Option(help="Number of trials.")] = 256,
     dimension: Annotated[int, typer.Option(help="Dimension of the canaries.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Same seed, same scores.")] = 0,
-    delta: Annotated[float, typer.Option(help="δ at which to state the true ε.")] = 1e-5,
+    delta: Annotated[float, typer.Option(help="δ at which the true ε is printed.")] = 1e-5,
 ) -> int:
-    """Audit scores of the Gaussian mechanism, from their exact law."""
+    """Simulate scores of the Gaussian mechanism, from their exact distribution."""
     layouts: dict[str, Design] = {"coin-flip": CoinFlip(canaries), "leave-one-out": LeaveOneOut(canaries, canaries)}
     if design not in layouts:
         raise InvalidArgument(f"design must be one of {', '.join(layouts)}, got {design!r}")

@@ -1,4 +1,4 @@
-"""The standard streams of the command: always there, and never the cause of a wrong exit code."""
+"""Prepare the standard streams, so that a closed or failing stream never changes the exit code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Outlet(io.RawIOBase):
-    """A file descriptor to write to that never raises: after the first error it drops everything and keeps that error.
+    """A writable file descriptor that never raises: after the first error it drops all output and remembers the error.
 
-    Whoever prints thus does its work to the end when nobody reads any more, and leaves nothing in buffers for Python to fail on
-    at exit.
+    A command thus finishes its work when nobody reads its output any more, and leaves nothing in buffers on which Python would
+    fail at exit.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -23,7 +23,7 @@ class Outlet(io.RawIOBase):
         self._descriptor = descriptor
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some of the data, and return how many bytes are dealt with."""
+        """Write some of the data, and return how many bytes were written or dropped."""
         if self.error is None:
             try:
                 return os.write(self._descriptor, data)
@@ -45,19 +45,19 @@ class Outlet(io.RawIOBase):
 
 
 def prepare_streams() -> Outlet | None:
-    """Open streams that are missing, let stdout and stderr outlive their readers, and return the outlet of stdout.
+    """Open streams that are missing, make stdout and stderr safe to write to without a reader, and return the outlet of stdout.
 
-    A stream that was closed leads nowhere from now on. Otherwise the next file to be opened, such as a store, would get its
-    descriptor, and what a program prints would be written into that file.
+    A closed stream is replaced by the null device. Otherwise the next file to be opened, such as a store, would get its
+    descriptor, and printed text would be written into that file.
 
-    Return None if stdout is not a stream of this kind, such as the console of Windows.
+    Return None if stdout is another kind of stream, such as the console of Windows.
     """
     for descriptor in range(3):
         if not _is_open(descriptor):
-            _open_nowhere(descriptor)
-    sys.stdin = sys.stdin or _nowhere("r")
-    sys.stderr, _ = _outliving(sys.stderr, 2)
-    sys.stdout, outlet = _outliving(sys.stdout, 1)
+            _open_null(descriptor)
+    sys.stdin = sys.stdin or _null_stream("r")
+    sys.stderr, _ = _safe_stream(sys.stderr, 2)
+    sys.stdout, outlet = _safe_stream(sys.stdout, 1)
     return outlet
 
 
@@ -69,30 +69,30 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def _open_nowhere(descriptor: int) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    if nowhere == descriptor:
+def _open_null(descriptor: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null == descriptor:
         os.set_inheritable(descriptor, True)
     else:
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+        os.dup2(null, descriptor)
+        os.close(null)
 
 
-def _nowhere(mode: str) -> TextIO:
+def _null_stream(mode: str) -> TextIO:
     return open(os.devnull, mode, encoding="utf-8", errors="replace")  # type: ignore[return-value]  # noqa: PTH123
 
 
-def _outliving(stream: TextIO | None, descriptor: int) -> tuple[TextIO, Outlet | None]:
-    """Return a stream to the same place that outlives its reader, with its outlet."""
+def _safe_stream(stream: TextIO | None, descriptor: int) -> tuple[TextIO, Outlet | None]:
+    """Return a stream to the same descriptor that is safe to write to without a reader, and its outlet."""
     if stream is None:
-        return _nowhere("w"), None
+        return _null_stream("w"), None
     if not isinstance(stream, io.TextIOWrapper) or (os.name == "nt" and stream.isatty()):
         return stream, None
     outlet = Outlet(descriptor)
     wrapped = io.TextIOWrapper(
         io.BufferedWriter(outlet),
         encoding=stream.encoding,
-        errors="replace",  # ε on a terminal that cannot show it
+        errors="replace",  # a terminal may not be able to show ε
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )

@@ -1,4 +1,4 @@
-"""The little language of ``--threshold``."""
+"""Parse the values of ``--threshold``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ _FORMS = "fixed:T, split:F, split:F,paper, union:N or rank:F"
 
 
 def parse_threshold(text: str) -> ThresholdStrategy | RankGuesses:
-    """The strategy that a text such as ``split:0.5`` stands for."""
+    """Return the strategy that a text such as ``split:0.5`` means.
+
+    Raises:
+        InvalidArgument: if the text means none.
+    """
     kind, _, value = text.partition(":")
     number, comma, extra = value.partition(",")
     if comma and (kind, extra) != ("split", "paper"):

@@ -1,4 +1,4 @@
-"""Ask before code runs that somebody else's store names."""
+"""Ask before running code that somebody else's store names."""
 
 from __future__ import annotations
 
@@ -8,69 +8,58 @@ from pathlib import Path
 import typer
 
 from lidp._runtime.terminal_text import printable
-from lidp.cli import command_options
-from lidp.cli.targets import BUILT_IN
-from lidp.errors import StoreError
+from lidp.errors import InvalidArgument, StoreError
 from lidp.store import Store
 from lidp.store.marks import made_by_this_user
+from lidp.target_spec import TargetSpec
 
 
-def approved_origin(path: Path, *, trust: bool) -> str | None:
-    """Return the origin of the target in a store, which may be loaded: nobody else's code, or the user agrees.
+def approved_spec(path: Path, *, trust: bool) -> TargetSpec | None:
+    """Return the target spec in a store if it may be loaded: it runs no code, this user made the store, or the user agrees.
+
+    Reading the spec runs no code. Return None if the store has none.
 
     Raises:
-        StoreError: if the user does not agree, or cannot be asked, or the origin is no text.
-        InvalidArgument: if the origin is a command that cannot be read.
+        StoreError: if the user does not agree or cannot be asked, or if the spec cannot be read.
     """
     with Store.read(path) as store:
-        origin = store.configuration.get("origin")
-        if origin is None:
+        plain = store.configuration.get("target_spec")
+        if plain is None:
             return None
-        if not isinstance(origin, str):
-            raise StoreError(f"{path} is damaged: its origin cannot be read (it is no text)")
-        known = trust or not _runs_code(origin) or made_by_this_user(store, in_current_folder=_depends_on_folder(origin))
-    if not known:
-        _ask(path, origin)
-    return origin
+        try:
+            spec = TargetSpec.from_dict(plain)
+        except InvalidArgument as error:
+            raise StoreError(f"{path} is damaged: its target spec cannot be read ({error})") from None
+        approved = trust or not spec.runs_code or made_by_this_user(store, in_current_folder=spec.depends_on_folder)
+    if not approved:
+        _ask(path, spec)
+    return spec
 
 
-def _kind(origin: str) -> str:
-    return origin.partition("?")[0]
-
-
-def _runs_code(origin: str) -> bool:
-    return _kind(origin) not in BUILT_IN
-
-
-def _depends_on_folder(origin: str) -> bool:
-    """Return whether the current folder decides what an origin means: modules and relative paths are looked for there."""
-    return _kind(origin) != command_options.NAME and not Path(origin.rpartition(":")[0]).is_absolute()
-
-
-def _ask(path: Path, origin: str) -> None:
+def _ask(path: Path, spec: TargetSpec) -> None:
     lines = [
-        f"{_visible(str(path))} was not made by you, on this machine and in this folder. Resuming it runs",
-        f"  {_describe(origin)}",
+        f"{_on_one_line(str(path))} was not made by you, on this machine and in this folder. Resuming it runs",
+        f"  {_describe_code(spec)}",
         "with all your rights.",
     ]
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise StoreError(f"{' '.join(line.strip() for line in lines)} If you trust it, add --trust")
     typer.echo(printable("\n".join(lines)), err=True)
     if not typer.confirm("Run it?", default=False, err=True):
-        raise StoreError(f"{path} was not resumed: what it names is not trusted")
+        raise StoreError(f"{path} was not resumed: the code that it names is not trusted")
 
 
-def _visible(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return text on one line, with control characters made visible."""
     return printable(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
-def _describe(origin: str) -> str:
-    """Say what would be run, with control characters made visible."""
-    if _kind(origin) == command_options.NAME:
-        given = command_options.options_in(origin)
+def _describe_code(spec: TargetSpec) -> str:
+    """Say which code would run, with control characters made visible."""
+    if spec.kind == "program":
+        given = spec.options
         logs = f", writing logs to {given['logs']!r}" if "logs" in given else ""
         return f"the command {given['command']!r} in the folder {given['folder']!r} with the data {given['data']!r}{logs}"
-    place, _, name = origin.rpartition(":")
-    shown = str(Path(place).absolute()) if place.endswith(".py") else place
+    source, _, name = str(spec).rpartition(":")
+    shown = str(Path(source).absolute()) if source.endswith(".py") else source
     return f"the Python code {shown!r} (its object {name!r})"

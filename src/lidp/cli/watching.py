@@ -1,4 +1,4 @@
-"""Watching work: a live line on a terminal, plain lines elsewhere, nothing if asked to be quiet."""
+"""Show progress: a live bar on a terminal, plain lines elsewhere, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _PLAIN_SECONDS = 5.0
 
 
 class Progress(Protocol):
-    """How far some work is; as text, it says so in words."""
+    """Progress of some work. ``str`` describes it in words."""
 
     @property
     def done(self) -> int:
-        """How much is done ..."""
+        """Units completed."""
 
     @property
     def planned(self) -> int:
-        """... of how much,"""
+        """Units planned."""
 
     @property
     def seconds(self) -> float:
-        """And since when."""
+        """Elapsed seconds."""
 
 
 Watch: TypeAlias = Callable[[Progress], None]
@@ -33,7 +33,7 @@ Watch: TypeAlias = Callable[[Progress], None]
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Watch | None]:
-    """What to call with each progress. Everything goes to stderr."""
+    """Yield a function to call with each progress; None if quiet. Progress is written to stderr."""
     if quiet or not sys.stderr.isatty():
         yield None if quiet else _Plain()
         return
@@ -45,7 +45,7 @@ def watching(*, quiet: bool) -> Iterator[Watch | None]:
 
 
 class _Plain:
-    """A line every few seconds."""
+    """Print a line every few seconds."""
 
     def __init__(self) -> None:
         self.last = 0.0
@@ -53,13 +53,13 @@ class _Plain:
     def __call__(self, progress: Progress) -> None:
         if progress.seconds - self.last >= _PLAIN_SECONDS:
             self.last = progress.seconds
-            with suppress(OSError, ValueError):  # a mechanism may have closed it
+            with suppress(OSError, ValueError):  # a mechanism may have closed stderr
                 sys.stderr.write(printable(str(progress)) + "\n")
                 sys.stderr.flush()
 
 
 class _Live:
-    """A bar with the live bound. Refreshed by hand: a thread of its own would not survive the forking of workers."""
+    """Show a bar with the live bound. It is refreshed by each call: a refreshing thread would not survive a fork of workers."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""``lidp witness``: check the evidence of a refuted claim again."""
+"""``lidp witness``: check the evidence in a witness file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lidp.errors import InvalidArgument
 from lidp.result import recheck
 from lidp.rounding import at_least, exact
 
-HELP = """Compute the bound of a witness file again, from the scores or predictions in it alone.
+HELP = """Check a witness file. Recomputes its bound from the scores or predictions in it.
 
-The exit code is 1 if the witness refutes its claim, 0 if it does not, 2 if it does not say what it states.
+Exit code: 0 the claim is not refuted, 1 it is refuted, 2 the recomputed bound is not the one in the file, or another error.
 """
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A witness, as written by the pytest plugin.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A witness file, as the pytest plugin writes it.", show_default=False)],
     modules: Import = None,
 ) -> int:
     methods = import_methods(modules)
     try:
         witness = json.loads(file.read_text(encoding="utf-8"))
-        found = recheck(witness, methods=methods)
+        bound = recheck(witness, methods=methods)
     except OSError as error:
         raise InvalidArgument(f"{file}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -36,9 +36,9 @@ def command(
         raise InvalidArgument(f"{file} is not a witness ({type(error).__name__}: {error})") from None
     claimed = witness["claim"]["epsilon"]
     verdict = "refuted" if witness["refuted"] else "not refuted"
-    told = (
-        f"{verdict}: ε ≥ {at_least(found.epsilon, above=claimed)}, claimed {exact(claimed)}, from {found.trials:,} trials, "
-        f"{found.certainty}"
+    sentence = (
+        f"{verdict}: ε ≥ {at_least(bound.epsilon, above=claimed)}, claimed {exact(claimed)}, from {bound.trials:,} trials, "
+        f"{bound.certainty}"
     )
-    typer.echo(printable(told))
+    typer.echo(printable(sentence))
     return 1 if witness["refuted"] else 0

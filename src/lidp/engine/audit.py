@@ -14,13 +14,15 @@ from lidp.engine.loop import AuditLoop
 from lidp.engine.plan import AuditPlan
 from lidp.engine.progress import Progress
 from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
+from lidp.fingerprints import fingerprint
 from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
 from lidp.stats.method import Method
 from lidp.stats.storable import Storable
 from lidp.store import Store
 from lidp.store.marks import user_mark
-from lidp.target import Target, fingerprint
+from lidp.target import Target
+from lidp.target_spec import TargetSpec
 from lidp.trials.executors import Executor, choose_executor
 
 
@@ -44,7 +46,7 @@ def audit(
     retry: bool = False,
     executor: Executor | None = None,
     watch: Callable[[Progress], None] | None = None,
-    origin: str | None = None,
+    target_spec: TargetSpec | None = None,
 ) -> AuditResult:
     """Audit a mechanism: plant canaries, run it, score, bound ε, compare with the claim.
 
@@ -70,7 +72,7 @@ def audit(
             only for a mechanism that draws all its randomness from ``rng`` is a second try the same run, and the bound valid.
         executor: who runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
         watch: called with a :class:`Progress` now and then.
-        origin: how the target can be found again, for ``lidp resume``.
+        target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
     fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
@@ -86,7 +88,7 @@ def audit(
         failure_probability=failure_probability,
         seed=seed,
         stop_when=stop_when,
-        origin=origin,
+        target_spec=target_spec,
     )
     executor = choose_executor(workers, time_limit, retry, executor)
     if store is None:
@@ -97,7 +99,7 @@ def audit(
 
 def resume(
     store: str | Path,
-    load: Callable[[str, Claim], Target | PairTarget],
+    load: Callable[[TargetSpec, Claim], Target | PairTarget],
     *,
     workers: int = 1,
     time_limit: float | None = None,
@@ -106,16 +108,16 @@ def resume(
     watch: Callable[[Progress], None] | None = None,
     methods: Iterable[type[Storable]] = (),
 ) -> AuditResult:
-    """Resume the audit in a store. ``load(origin, claim)`` finds its target again; who ran trials before does not matter.
+    """Resume the audit in a store. ``load(target_spec, claim)`` loads its target; who ran trials before does not matter.
 
     ``load`` runs what the store names: only load what you trust, if somebody else made the store.
     ``methods``: see :func:`result_of`.
     """
     with Store.open(store) as opened:
         plan = _plan_of(opened, methods)
-        if plan.origin is None:
-            raise StoreError(f"{store} was not made by lidp audit TARGET; call lidp.audit again with the same arguments")
-        target = load(plan.origin, plan.claim)
+        if plan.target_spec is None:
+            raise StoreError(f"{store} was not made by a lidp command; call lidp.audit again with the same arguments")
+        target = load(plan.target_spec, plan.claim)
         if fingerprint(target) != plan.fingerprint:
             raise StoreError(
                 f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
@@ -174,7 +176,7 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
     try:
         stored, asked = opened.configuration, plan.configuration
         names = [*asked, *(name for name in stored if name not in asked)]
-        different = [name for name in names if name != "origin" and stored.get(name) != asked.get(name)]
+        different = [name for name in names if name != "target_spec" and stored.get(name) != asked.get(name)]
         if not different:
             return opened
         empty = not opened.finished()

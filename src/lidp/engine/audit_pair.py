@@ -14,11 +14,12 @@ from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import PairProcedure
 from lidp.engine.progress import Progress
 from lidp.errors import InvalidArgument
+from lidp.fingerprints import fingerprint_of
 from lidp.pair_target import PairTarget
 from lidp.pairs.classifier import Classifier
 from lidp.pairs.search import PairSearch
 from lidp.result import AuditResult
-from lidp.target import fingerprint_of
+from lidp.target_spec import TargetSpec
 from lidp.trials.executors import Executor, choose_executor
 
 
@@ -43,7 +44,7 @@ def audit_pair(
     executor: Executor | None = None,
     bits: bool = False,
     watch: Callable[[Progress], None] | None = None,
-    origin: str | None = None,
+    target_spec: TargetSpec | None = None,
 ) -> AuditResult:
     """Audit a mechanism as a black box: flip a coin, run it on d0 or d1, wager on which it was.
 
@@ -68,7 +69,7 @@ def audit_pair(
         executor: what runs the blocks, instead of ``workers``, ``time_limit`` and ``retry``.
         bits: whether to look at the bit patterns of floats too.
         watch: called with a :class:`Progress` from time to time.
-        origin: how the target can be found again, for ``lidp resume`` and the report.
+        target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
     ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
@@ -94,7 +95,7 @@ def audit_pair(
         failure_probability=checks.probability(failure_probability=failure_probability),
         seed=seed,
         stop_when=stop_when,
-        origin=origin,
+        target_spec=target_spec,
         options=options,
     )
     procedure = PairProcedure(search, classifier)

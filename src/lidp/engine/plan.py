@@ -11,13 +11,15 @@ from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import Design, PairRuns, design_from_json
 from lidp.errors import InvalidArgument, MethodNotApplicable
+from lidp.fingerprints import fingerprint
 from lidp.pair_target import PairTarget
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import check_name, default_method, method_named
 from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
-from lidp.target import Target, fingerprint
+from lidp.target import Target
+from lidp.target_spec import TargetSpec
 from lidp.trials.scoring import as_trial_score
 
 STOPS = ("refuted", "never")
@@ -43,7 +45,7 @@ class AuditPlan:
     seed: int
     stop_when: str
     sequential: bool
-    origin: str | None
+    target_spec: TargetSpec | None
     fingerprint: str
     facts: Mapping[str, float | str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class AuditPlan:
         failure_probability: float,
         seed: int,
         stop_when: str | None,
-        origin: str | None,
+        target_spec: TargetSpec | None,
     ) -> AuditPlan:
         """Return the plan of an audit with canaries, if its parts fit together."""
         if not isinstance(design, Design) or not design.has_canaries:
@@ -89,7 +91,7 @@ class AuditPlan:
             seed=check_seed(seed),
             stop_when=_check_stop(stop_when, chosen),
             sequential=sequential,
-            origin=origin,
+            target_spec=target_spec,
             fingerprint=fingerprint(target),
             facts=dict(target.facts),
         )
@@ -104,7 +106,7 @@ class AuditPlan:
         failure_probability: float,
         seed: int,
         stop_when: str,
-        origin: str | None,
+        target_spec: TargetSpec | None,
         options: Mapping[str, Any],
     ) -> AuditPlan:
         """Return the plan of an audit of two data sets."""
@@ -122,7 +124,7 @@ class AuditPlan:
             seed=check_seed(seed),
             stop_when=_check_stop(stop_when, method),
             sequential=False,
-            origin=origin,
+            target_spec=target_spec,
             fingerprint=fingerprint(target),
             options=options,
         )
@@ -133,6 +135,7 @@ class AuditPlan:
 
         ``methods`` are classes of a user's own that the store may name: see :func:`lidp.stats.storable.from_plain`.
         """
+        spec = configuration["target_spec"]
         return cls(
             target=None,
             name=str(configuration["target"]),
@@ -144,7 +147,7 @@ class AuditPlan:
             seed=check_seed(configuration["seed"]),
             stop_when=checks.one_of(STOPS, stop_when=configuration["stop_when"]),
             sequential=bool(configuration["sequential"]),
-            origin=None if configuration["origin"] is None else str(configuration["origin"]),
+            target_spec=None if spec is None else TargetSpec.from_dict(spec),
             fingerprint=str(configuration["fingerprint"]),
             facts=dict(configuration.get("facts", {})),
             options=dict(configuration.get("options", {})),
@@ -168,7 +171,7 @@ class AuditPlan:
             "seed": self.seed,
             "stop_when": self.stop_when,
             "sequential": self.sequential,
-            "origin": self.origin,
+            "target_spec": None if self.target_spec is None else self.target_spec.to_dict(),
             "fingerprint": self.fingerprint,
         }
         optional = {"facts": dict(self.facts), "options": dict(self.options)}

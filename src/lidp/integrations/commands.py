@@ -1,4 +1,4 @@
-"""A program that trains, as a mechanism: data are written for it, it is run, losses are read."""
+"""Audit a program that trains: write its data, run its command, read the losses that it writes."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from lidp.target import Target
 
 Floats = NDArray[np.float64]
 
-_LARGE = 2**20  # a script is smaller than this, an interpreter is not
-_KEPT_LINES = 3  # of a log, in the reason of a failure
-_KEPT_BYTES = 4096  # ... within its last so many
-_MOST_BYTES = 1024  # of a loss in {out}; a file of more than so many each holds something else
+_LARGEST_SCRIPT_BYTES = 2**20  # larger files, such as interpreters, are not part of the fingerprint
+_QUOTED_LOG_LINES = 3  # last lines of a log, quoted in the reason of a failure
+_QUOTED_LOG_BYTES = 4096  # at most, of the end of a log
+_LARGEST_LOSS_BYTES = 1024  # per loss; a larger {out} holds something else
 _OPERATORS = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")
 _WITH_SHELL = "put what needs one into sh -c '...', {data} and {out} within"
 
 
 class ProgramFailed(Exception):
-    """A run of the program that brought no losses."""
+    """A run of the program that wrote no losses."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command line as a mechanism.
+    """A command as a mechanism.
 
-    ``{data}`` is an .npz file with the training data (``x`` and ``y``, canaries among them) and the canaries to be scored
-    (``canary_x`` and ``canary_y``: all of the pool, whoever is in). The program trains on x and y and writes to ``{out}`` a loss
-    for each of ``canary_x``: an .npy array, or text with one number a line, or a JSON list. ``{seed}`` is a number, all
-    randomness of the run should come from it.
+    ``{data}`` in the command is replaced by the path of an .npz file with the training data (``x`` and ``y``, canaries included)
+    and the canaries to score (``canary_x`` and ``canary_y``: the whole pool, whichever of them are inserted). The program trains
+    on x and y and writes the loss of each row of ``canary_x`` to ``{out}``: as an .npy array, as text with one number per line,
+    or as a JSON list. ``{seed}`` is replaced by a number, from which all randomness of the run should come.
 
-    A run that exits with another code than 0, passes ``time_limit`` (in seconds), or writes anything else has failed, which is an
-    outcome like any other. It runs in a process group of its own, which is killed at the limit and dies with the audit.
-    What it prints goes to a log in ``logs``; logs of failed runs are kept, if there is such a folder. Data and logs are for this
-    user's eyes only, and data are removed even if this process is killed.
+    A run fails if it exits with a code other than 0, exceeds ``time_limit`` (in seconds), or writes anything else. Failing is an
+    outcome like any other. The program runs in its own process group, which is killed at the time limit and when the audit ends.
+    Its output goes to a log; logs of failed runs are kept in the folder ``logs``, if one is given. Only this user can read data
+    and logs, and data are removed even if this process is killed.
 
     Raises:
-        AuditFailed: when run, if its data cannot be written, it cannot be started, or its log cannot be kept. That is no outcome:
-            it may follow the coins, as a file with more canaries is larger.
+        AuditFailed: when called, if the data cannot be written, the program cannot be started, or its log cannot be kept. That is
+            no outcome of the program, and it may depend on the coins: a file with more canaries is larger.
     """
 
     command: str
@@ -66,16 +66,15 @@ class Program:
     time_limit: float | None = field(default=None, compare=False)
     logs: str | None = field(default=None, compare=False)
     folder: str | None = field(default=None, compare=False)
-    """where it runs; where lidp does, if left out"""
+    """Folder to run the command in; None for the current one."""
     files: tuple[str, ...] = field(default=(), init=False, repr=False)
-    """digests of the files that the command names: a program that was changed is another one"""
+    """Digests of the files that the command names. They are part of the fingerprint: a changed script is another program."""
     draws_only_from_rng: ClassVar[bool] = True
-    """it shares no memory with workers: what it draws besides ``{seed}`` is no copy of theirs"""
+    """A program shares no memory with workers, so its other random numbers are not copies of theirs."""
 
     def __post_init__(self) -> None:
         words = self._words()
-        missing = [place for place in ("{data}", "{out}") if place not in self.command]
-        if missing:
+        if not all(placeholder in self.command for placeholder in ("{data}", "{out}")):
             raise InvalidArgument(
                 f"the command must contain {{data}} and {{out}}, and may contain {{seed}}, got {self.command!r}"
             )
@@ -86,9 +85,9 @@ class Program:
             )
         program = Path(self.folder or ".", words[0])
         if shutil.which(words[0]) is None and shutil.which(str(program)) is None:
-            there = os.path.isfile(program)  # noqa: PTH113  # of names that are too long, too, this says no
+            exists = os.path.isfile(program)  # noqa: PTH113  # Path.is_file raises on names that are too long
             missing_hint = f"is not there; no shell is used, so that what only a shell knows is not found: {_WITH_SHELL}"
-            hint = "is not executable; chmod +x it, or run it by its interpreter" if there else missing_hint
+            hint = "is not executable; chmod +x it, or run it by its interpreter" if exists else missing_hint
             raise InvalidArgument(f"there is no program {words[0]!r} to run: it {hint}")
         if self.time_limit is not None:
             checks.positive(time_limit=self.time_limit)
@@ -104,33 +103,34 @@ class Program:
         return words
 
     def __call__(self, records: tuple[NDArray[Any], ...], rng: np.random.Generator) -> Floats:
-        """The losses of all records of the pool."""
+        """Run the program and return the losses of all records of the pool."""
         seed = int(rng.integers(2**31))
         with private_folder() as folder:
             data, out, log = folder / "data.npz", folder / "out", folder / "log.txt"
-            with _own(f"writing {data}", FREE_SPACE_REMEDY), os.fdopen(create_private(data), "wb") as file:
+            with _auditor_step(f"writing {data}", FREE_SPACE_REMEDY), os.fdopen(create_private(data), "wb") as file:
                 np.savez(file, x=records[0], y=records[1], canary_x=self.pool[0], canary_y=self.pool[1])
             words = self._words()
-            for place, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):  # other braces are the program's own
-                words = [word.replace(place, str(value)) for word in words]
+            # Other braces are left as they are.
+            for placeholder, value in (("{data}", data), ("{out}", out), ("{seed}", seed)):
+                words = [word.replace(placeholder, str(value)) for word in words]
             try:
                 self._run(words, log)
                 return read_losses(out, count(self.pool))
             except ProgramFailed as failure:
-                raise ProgramFailed(f"{failure}{self._keep(log, seed)}") from None
+                raise ProgramFailed(f"{failure}{self._keep_log(log, seed)}") from None
 
     def _run(self, words: Sequence[str], log: Path) -> None:
         with contextlib.ExitStack() as stack:
-            with _own(f"writing {log}", FREE_SPACE_REMEDY):
-                told = stack.enter_context(os.fdopen(create_private(log), "wb"))
+            with _auditor_step(f"writing {log}", FREE_SPACE_REMEDY):
+                log_file = stack.enter_context(os.fdopen(create_private(log), "wb"))
             with (
-                _own(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
-                defer_signals(),  # one that came before the process has a name would leave it behind
+                _auditor_step(f"starting {words[0]} in {self.folder or '.'}", "see that both are there and memory is left"),
+                defer_signals(),  # a signal before the callback is registered would leave the process running
             ):
-                process = subprocess.Popen(  # noqa: S603  # running the user's program is what this is for
+                process = subprocess.Popen(  # noqa: S603  # the user asked to run this program
                     words,
                     stdin=subprocess.DEVNULL,
-                    stdout=told,
+                    stdout=log_file,
                     stderr=subprocess.STDOUT,
                     cwd=self.folder,
                     start_new_session=True,
@@ -144,29 +144,29 @@ class Program:
         if code:
             raise ProgramFailed(f"exit code {code}" if code > 0 else f"ended by signal {-code}")
 
-    def _keep(self, log: Path, seed: int) -> str:
-        """The last lines of a log, and where all of it is."""
-        if not log.is_file():  # the program has tidied up
+    def _keep_log(self, log: Path, seed: int) -> str:
+        """Keep the log of a failed run, and return its last lines and its path."""
+        if not log.is_file():  # the program has removed it
             return ""
         kept = ""
-        with _own(f"reading {log}", "see that the disk works"), log.open("rb") as told:
-            told.seek(max(0, log.stat().st_size - _KEPT_BYTES))
-            lines = told.read().decode("utf-8", "replace").splitlines()
+        with _auditor_step(f"reading {log}", "see that the disk works"), log.open("rb") as log_file:
+            log_file.seek(max(0, log.stat().st_size - _QUOTED_LOG_BYTES))
+            lines = log_file.read().decode("utf-8", "replace").splitlines()
         if self.logs is not None:
-            place = Path(self.logs, f"seed-{seed}.txt")
-            with _own(f"keeping a log in {place}", "make room there, or have logs kept elsewhere"):
-                # A program may print its training data.
-                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with log.open("rb") as source, os.fdopen(create_private(place, 0), "wb") as target:
+            kept_log = Path(self.logs, f"seed-{seed}.txt")
+            with _auditor_step(f"keeping a log in {kept_log}", "make room there, or have logs kept elsewhere"):
+                # Only this user may read it: a program may print its training data.
+                kept_log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with log.open("rb") as source, os.fdopen(create_private(kept_log, 0), "wb") as target:
                     shutil.copyfileobj(source, target)
-            kept = f"; all of its log is in {place}"
-        last = " | ".join(line.strip() for line in lines[-_KEPT_LINES:] if line.strip())
+            kept = f"; all of its log is in {kept_log}"
+        last = " | ".join(line.strip() for line in lines[-_QUOTED_LOG_LINES:] if line.strip())
         return (f"; it printed: {last[:500]}" if last else "") + kept
 
 
 @contextlib.contextmanager
-def _own(doing: str, remedy: str) -> Iterator[None]:
-    """Do something of the auditor's own: if it fails the audit ends, as that may follow the coins."""
+def _auditor_step(doing: str, remedy: str) -> Iterator[None]:
+    """End the audit if the block fails: it is work of the auditor, and its failure may depend on the coins."""
     try:
         yield
     except Exception as error:
@@ -174,49 +174,50 @@ def _own(doing: str, remedy: str) -> Iterator[None]:
 
 
 def _unquoted(command: str) -> list[str]:
-    """The words of a command, quoted ones with their quotes."""
+    """Return the words of a command; quoted words keep their quotes."""
     with contextlib.suppress(ValueError):
         return shlex.split(command, posix=False)
     return []
 
 
 def _digests(words: Sequence[str], folder: Path) -> Iterator[str]:
-    # A word may be a script for a shell, with words of its own.
-    for piece in dict.fromkeys(piece for word in words for piece in (word, *word.split())):
-        place = folder / piece
-        if os.path.isfile(place) and place.stat().st_size < _LARGE:  # noqa: PTH113  # a script is too long for Path's
-            yield hashlib.sha256(place.read_bytes()).hexdigest()
+    """Yield the digests of the scripts that a command names."""
+    # A word may be a script for a shell, which names files as well.
+    for name in dict.fromkeys(name for word in words for name in (word, *word.split())):
+        file = folder / name
+        if os.path.isfile(file) and file.stat().st_size < _LARGEST_SCRIPT_BYTES:  # noqa: PTH113  # Path.is_file raises on long names
+            yield hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program and what it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone already
+    """Kill a program and all processes that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # they have ended already
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def read_losses(path: Path, wanted: int) -> Floats:
-    """The losses in a file.
+    """Return the losses in a file.
 
     Raises:
-        ProgramFailed: if they are not so many finite numbers.
-        AuditFailed: if the file is as it should be, and cannot be read.
+        ProgramFailed: if the file does not hold ``wanted`` finite numbers.
+        AuditFailed: if the file is intact but cannot be read.
     """
-    with _own(f"reading {path}", "see that the disk works"):
-        # numpy.save adds the suffix of its own accord
-        path = next((place for place in (path, path.with_suffix(".npy")) if os.path.lexists(place)), path)
-        written = _written(path, _MOST_BYTES * (wanted + 1))
+    with _auditor_step(f"reading {path}", "see that the disk works"):
+        # numpy.save may have added a suffix
+        path = next((file for file in (path, path.with_suffix(".npy")) if os.path.lexists(file)), path)
+        written = _read_output(path, _LARGEST_LOSS_BYTES * (wanted + 1))
     if isinstance(written, str):
         raise ProgramFailed(written)
     try:
         if written.startswith(b"\x93NUMPY"):
-            found = np.load(io.BytesIO(written), allow_pickle=False)
+            numbers = np.load(io.BytesIO(written), allow_pickle=False)
         elif written.lstrip().startswith(b"["):
-            found = np.array(json.loads(written), dtype=np.float64)
+            numbers = np.array(json.loads(written), dtype=np.float64)
         else:
-            found = np.array(written.decode("utf-8").split(), dtype=np.float64)
-        losses = np.asarray(found, dtype=np.float64).ravel()
-    except Exception as error:  # noqa: BLE001  # whatever nonsense may raise when it is read
+            numbers = np.array(written.decode("utf-8").split(), dtype=np.float64)
+        losses = np.asarray(numbers, dtype=np.float64).ravel()
+    except Exception as error:  # noqa: BLE001  # a malformed file may raise anything
         raise ProgramFailed(
             f"what it wrote to {{out}} cannot be read as losses: {' '.join(str(error).split())[:200]}"
         ) from None
@@ -227,8 +228,8 @@ def read_losses(path: Path, wanted: int) -> Floats:
     return losses
 
 
-def _written(path: Path, most: int) -> bytes | str:
-    """What a program wrote, or why that cannot be losses."""
+def _read_output(path: Path, most: int) -> bytes | str:
+    """Return the bytes that a program wrote, or the reason why they cannot be losses."""
     if not os.path.lexists(path):
         return "exited with 0 but wrote nothing to {out}"
     if not path.is_file():
@@ -245,7 +246,7 @@ def _loss_of(losses: Floats, number: int) -> float:
     return float(losses[number])
 
 
-def _text(path: str | Path | None) -> str | None:
+def _as_text(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
 
 
@@ -259,18 +260,18 @@ def command_target(
     logs: str | Path | None = None,
     folder: str | Path | None = None,
 ) -> Target:
-    """A target from a command line: see :class:`Program`.
+    """Return a target that runs a command; see :class:`Program`.
 
     Args:
         records: features and labels.
         canaries: a pool of features and labels that canaries are drawn from.
-        pilots: runs before the audit, without canaries, to learn how hard each record of the pool is; 0 for none.
-        time_limit: seconds a run may take.
-        logs: a folder for what failed runs printed.
-        folder: where the command runs.
+        pilots: number of runs before the audit, without canaries, to learn how hard each record of the pool is; 0 for none.
+        time_limit: seconds per run, at most.
+        logs: folder for the logs of failed runs.
+        folder: folder to run the command in.
     """
     for which, columns in (("records", records), ("canaries", canaries)):
         if not are_columns(columns) or len(columns) != 2:
             raise InvalidArgument(f"{which} must be a tuple of two arrays: features and labels")
-    program = Program(command, canaries, time_limit, _text(logs), _text(folder))
+    program = Program(command, canaries, time_limit, _as_text(logs), _as_text(folder))
     return pool_target(program, _loss_of, PooledRecords(records, canaries), pilots=pilots, name=command)

@@ -9,6 +9,7 @@ from lidp.epsilon_bound import Guarantee
 from lidp.report.wording import design, number, shown, unit
 from lidp.result import AuditResult
 from lidp.rounding import exact
+from lidp.target_spec import TargetSpec
 
 _MOST_FACTS = 60
 
@@ -44,11 +45,12 @@ def settings_of(result: AuditResult) -> list[Entry]:
     ]
     for name, key in (
         ("stops when", "stop_when"),
-        ("target found at", "origin"),
         ("fingerprint of the target", "fingerprint"),
     ):
         if plain.get(key):
             found.append((name, plain[key], ""))
+    if plain.get("target_spec"):
+        found.append(("target loaded from", str(TargetSpec.from_dict(plain["target_spec"])), ""))
     if plain.get("sequential"):
         found.append(("scores", "use coins of lower-index canaries of their trial", ""))
     return [Entry(name, value, _as_given(name, value), place) for name, value, place in found]

@@ -1,4 +1,4 @@
-"""From a claim and a few choices to a target: DP-SGD on a data set, canaries, scores and pilot models that fit together."""
+"""Build a DP-SGD target for a claim: a trainer, canaries, scores and pilot models that fit together."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from lidp.training.trainer import DPSGD, Sampling
 from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 _PROVISO = ", if batches were Poisson samples"
-_QUIET = 0.25  # the share of features whose weights carry gradients along one coordinate
+_QUIET_SHARE = 0.25  # of features: gradient canaries along one coordinate use the weights of these
 
 
 class Canary(StrEnum):
-    """What to plant."""
+    """The kind of canary to plant."""
 
     RANDOM_GRADIENT = "random-gradient"
-    """a gradient of clip norm in a uniformly random direction"""
+    """A gradient of clip norm in a uniformly random direction."""
     DIRAC_GRADIENT = "dirac-gradient"
-    """a gradient of clip norm along a random coordinate, one of those that the data move least"""
+    """A gradient of clip norm along a random coordinate, among those that the data change least."""
     TAIL_EXAMPLE = "tail-example"
-    """a tail singular vector of the data under the label that models find hardest (the paper's data poisoning)"""
+    """A tail singular vector of the data, with the label that models find hardest (the paper's data poisoning)."""
     MISLABELLED = "mislabelled"
-    """a test example under a wrong label"""
+    """A test example with a wrong label."""
     BLANK = "blank"
-    """an empty example under a random label"""
+    """An empty example with a random label."""
 
 
 class Fault(StrEnum):
-    """A trainer that is broken on purpose, for audits to find."""
+    """A deliberate error in the trainer, for audits to detect."""
 
     NONE = "none"
     LITTLE_NOISE = "little-noise"
-    """noise for four times the claimed ε"""
+    """The noise is that of four times the claimed ε."""
     NO_CLIPPING = "no-clipping"
-    """gradients are not clipped"""
+    """Gradients are not clipped."""
     WRONG_RATE = "wrong-rate"
-    """the accountant was told a tenth of the sampling rate"""
+    """The accountant gets a tenth of the sampling rate."""
 
 
 class Scoring(StrEnum):
-    """What canaries are looked for by."""
+    """How canaries are scored."""
 
     CENTRED = "centred"
-    """relative to pilot models"""
+    """Relative to pilot models."""
     RAW = "raw"
-    """the paper's: an inner product with the parameters, minus a loss"""
+    """As in the paper: an inner product with the parameters for gradients, minus the loss for examples."""
     SELF_NORMALISED = "self-normalised"
-    """centred, and relative to what fresh canaries score on the same model"""
+    """Centred, and relative to the scores of fresh canaries on the same model."""
     DECORRELATED = "decorrelated"
-    """centred, minus what other gradients are expected to contribute"""
+    """Centred, minus the expected contribution of other gradients."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Training:
     """How to train.
 
     Attributes:
-        epochs: passes over the data; steps are ``epochs * records / batch_size``.
-        accountant: that calibrates the noise.
-        random_start: see :class:`DPSGD`.
+        epochs: passes over the data; the number of steps is ``epochs * records / batch_size``.
+        accountant: the accountant that calibrates the noise.
+        random_start: whether each model starts from new random parameters; see :class:`DPSGD`.
     """
 
     hidden: tuple[int, ...] = ()
@@ -90,7 +90,7 @@ class Training:
     def __post_init__(self) -> None:
         checks.positive(epochs=self.epochs)
         checks.positive(batch_size=self.batch_size)
-        # No clipping is a fault to be found (see Fault), not a way to train: the accountant counts on it.
+        # The accountant relies on clipping. To train without it, use Fault.NO_CLIPPING.
         checks.positive(clip_norm=self.clip_norm)
         object.__setattr__(self, "sampling", _member(Sampling, "sampling", self.sampling))
         object.__setattr__(self, "accountant", _member(Accountant, "accountant", self.accountant))
@@ -98,7 +98,7 @@ class Training:
 
 @dataclass(frozen=True)
 class TrainingTarget:
-    """A target, with the calibration of its noise: the σ and the ε that it buys."""
+    """A target with its trainer and the calibration of its noise: σ, and the ε that it gives."""
 
     target: Target
     trainer: DPSGD
@@ -119,18 +119,18 @@ def training_target(
     fault: Fault | str = Fault.NONE,
     measure_accuracy: bool = True,
 ) -> TrainingTarget:
-    """DP-SGD on a data set, calibrated to the claim, ready to be audited with so many canaries a trial.
+    """Return DP-SGD on a data set, with the noise that the claim requires, to be audited with ``canaries`` canaries per trial.
 
-    Under add/remove neighbours canaries are added, and the accountant is told the size with all of them in; under replace-one
-    they replace records, and the size stays. With ``sampling="shuffle"`` the noise is calibrated as if batches were Poisson
-    samples, as most code does; the target's name says so.
+    Under add/remove neighbours canaries are added, and the accountant gets the size of the data set with all of them; under
+    replace-one they replace records, and the size stays the same. With ``sampling="shuffle"`` the noise is calibrated as if
+    batches were Poisson samples, as most code does; the target's name says so.
 
-    ``pilots`` are models trained beforehand, without canaries, for scores to be relative to: 4 without noise for gradients, 32 as
-    they come for examples, if left out. Raw scores of gradients take none.
+    ``pilots`` is the number of models that are trained beforehand, without canaries, to centre scores. The default is 4 models
+    without noise for gradient canaries, and 32 models with noise for example canaries. Raw scores of gradients need none.
     """
     training = training or Training()
-    planted, broken = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
-    gradients = planted in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
+    canary_kind, injected_fault = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
+    gradients = canary_kind in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
     canaries = checks.count(canaries=canaries)
     scoring = _member(Scoring, "scores", scores)
     pilotless = gradients and scoring is Scoring.RAW
@@ -143,7 +143,7 @@ def training_target(
     records = len(data) + (0 if replaces else canaries)
     rate = min(1.0, training.batch_size / records)
     steps = max(1, round(training.epochs * records / training.batch_size))
-    calibration = _calibrated(claim, rate, steps, training, broken)
+    calibration = _calibrate(claim, rate, steps, training, injected_fault)
     network = Network(data.x.shape[1], data.classes, training.hidden)
     trainer = DPSGD(
         network,
@@ -151,23 +151,25 @@ def training_target(
         batch_size=training.batch_size,
         steps=steps,
         learning_rate=training.learning_rate,
-        sigma=calibration.sigma * (training.clip_norm if broken is Fault.NO_CLIPPING else 1.0),
-        clip_norm=0.0 if broken is Fault.NO_CLIPPING else training.clip_norm,
+        sigma=calibration.sigma * (training.clip_norm if injected_fault is Fault.NO_CLIPPING else 1.0),
+        clip_norm=0.0 if injected_fault is Fault.NO_CLIPPING else training.clip_norm,
         sampling=training.sampling,
         random_start=training.random_start,
         test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
     )
-    kind, drawn, plain, pool = _canaries(planted, data, network, training, tail, scale, scoring is not Scoring.RAW)
+    record_kind, distribution, plain_score, pool = _canaries(
+        canary_kind, data, network, training, tail, scale, scoring is not Scoring.RAW
+    )
     name, poisson = f"dpsgd on {data.name}", training.sampling is Sampling.POISSON
     if not poisson:
         name += ", shuffled (not what the accountant assumes)"
-    if broken is not Fault.NONE:
-        name += f", fault: {broken}"
+    if injected_fault is not Fault.NONE:
+        name += f", fault: {injected_fault}"
     target = Target(
         trainer,
-        drawn,
-        _score(scoring, plain, trainer),
-        dataset=TrainingSet(data.x, data.y, kind, replaces, data.unit),
+        distribution,
+        _score(scoring, plain_score, trainer),
+        dataset=TrainingSet(data.x, data.y, record_kind, replaces, data.unit),
         prepare=None if pilotless else Pilots(replace(trainer, test=None), pilots, pool, noiseless=gradients),
         name=name,
         facts={
@@ -181,15 +183,15 @@ def training_target(
     return TrainingTarget(target, trainer, calibration)
 
 
-def _calibrated(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
+def _calibrate(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
     epsilon = claim.epsilon * (4 if fault is Fault.LITTLE_NOISE else 1)
-    told = rate / 10 if fault is Fault.WRONG_RATE else rate
+    assumed_rate = rate / 10 if fault is Fault.WRONG_RATE else rate
     if not epsilon or not claim.delta:
         raise InvalidArgument("DP-SGD needs a claim with epsilon and delta above 0")
     return calibrate(
         epsilon,
         delta=claim.delta,
-        rate=told,
+        rate=assumed_rate,
         steps=steps,
         accountant=training.accountant,
         neighbours=claim.neighbours,
@@ -199,17 +201,22 @@ def _calibrated(claim: Claim, rate: float, steps: int, training: Training, fault
 def _canaries(
     canary: Canary, data: Dataset, network: Network, training: Training, tail: int | None, scale: float, centred: bool
 ) -> tuple[Kind, Any, RowScore, ExamplePool | None]:
-    """What a canary is to the trainer, where it is drawn from, how it is scored, and the pool that pilots are to try."""
+    """Return what canaries are to the trainer, their distribution, their score, and the pool that pilot models are scored on."""
     if canary is Canary.RANDOM_GRADIENT:
         return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
     if canary is Canary.DIRAC_GRADIENT:
-        places = quiet_coordinates(data.x, network.widths[1], _QUIET)
-        return Kind.COORDINATE, DiracGradients(network.size, places, training.clip_norm), CoordinateScore(centred), None
+        coordinates = quiet_coordinates(data.x, network.widths[1], _QUIET_SHARE)
+        return (
+            Kind.COORDINATE,
+            DiracGradients(network.size, coordinates, training.clip_norm),
+            CoordinateScore(centred),
+            None,
+        )
     if canary is Canary.TAIL_EXAMPLE:
         features = data.x.shape[1]
         pool = ExamplePool(tail_singular_vectors(data.x, tail or max(1, features // 3), checks.positive(scale=scale)))
     elif canary is Canary.MISLABELLED:
-        rng = np.random.default_rng(0)  # a fixed pool, part of the target
+        rng = np.random.default_rng(0)  # the same pool in every audit: it is part of the target
         pool = ExamplePool(*mislabelled(data.test_x[:2000], data.test_y[:2000], data.classes, rng))
     else:
         pool = ExamplePool(*blank(data.x.shape[1], data.classes))

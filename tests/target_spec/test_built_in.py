@@ -5,14 +5,14 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, InvalidArgument, Neighbours
-from lidp.cli.targets import load_target
 from lidp.stats.gaussian_curve import gaussian_epsilon
+from lidp.target_spec import TargetSpec
 
 
 @pytest.mark.parametrize(("name", "share"), [("gaussian", 1.0), ("gaussian-half-noise", 0.5)])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_the_noise_of_gaussian_is_that_of_the_neighbours_of_its_claim(name, share, neighbours):
-    target = load_target(name, Claim(2.0, 1e-5, neighbours))
+    target = TargetSpec("built-in", {"name": name}).load(Claim(2.0, 1e-5, neighbours))
     vector = np.zeros(target.mechanism.dimension)
     vector[0] = 1.0
     # The furthest neighbours of one vector of length 1: none at all, and its opposite.
@@ -35,7 +35,25 @@ def _mu(epsilon, delta):
 
 
 def test_a_target_made_for_one_relation_is_not_audited_under_another():
-    target = load_target("gaussian", Claim(2.0, 1e-5))
+    target = TargetSpec("built-in", {"name": "gaussian"}).load(Claim(2.0, 1e-5))
     claim = Claim(2.0, 1e-5, Neighbours.REPLACE_ONE)
     with pytest.raises(InvalidArgument, match="replace-one"):
         lidp.audit(target, claim=claim, design=CoinFlip(2, Neighbours.REPLACE_ONE), trials=2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "claim", "message"),
+    [
+        ("built-in", "laplace", Claim(1, 1e-5), "there is no built-in target 'laplace'"),
+        ("built-in", "gaussian", Claim(1), "needs an epsilon and a delta above 0"),
+        ("catalogue", "svt9", Claim(1), "no mechanism 'svt9' in the catalogue"),
+        ("catalogue", "gaussian", Claim(1), "gaussian adds Gaussian noise, which needs --delta above 0"),
+    ],
+)
+def test_a_target_that_does_not_exist_for_the_claim_is_refused(kind, name, claim, message):
+    with pytest.raises(InvalidArgument, match=message):
+        TargetSpec(kind, {"name": name}).load(claim)
+
+
+def test_an_entry_of_the_catalogue_is_a_pair():
+    assert isinstance(TargetSpec("catalogue", {"name": "laplace"}).load(Claim(1)), lidp.PairTarget)

@@ -24,7 +24,7 @@ target = Target(mechanism, Numbers(), closeness, dataset=[0.5])
 pair = (lambda data, rng: mechanism([], rng)[0], 0, 1)
 """
 AUDIT = ("--epsilon", "1", "--trials", "20", "--canaries", "4", "--quiet")
-PAIR = ("--pair", "--epsilon", "1", "--runs", "40", "--quiet")
+PAIR = ("--epsilon", "1", "--runs", "40", "--quiet")
 RAISED = [
     "SystemExit(1)",
     "SystemExit(0)",
@@ -61,8 +61,8 @@ def in_process(capsys, *arguments):
 @pytest.mark.parametrize("raised", RAISED)
 def test_a_module_that_raises_exits_with_2(write, capsys, raised):
     path = write(before=f"raise {raised}")
-    for name, options in (("target", AUDIT), ("pair", PAIR)):
-        code, complaint = in_process(capsys, "audit", f"{path}:{name}", *options)
+    for command, name, options in (("audit", "target", AUDIT), ("audit-pair", "pair", PAIR)):
+        code, complaint = in_process(capsys, command, f"{path}:{name}", *options)
         assert code == 2, complaint
         assert complaint.startswith("lidp: running ")
         assert complaint.count("\n") == 1
@@ -71,8 +71,8 @@ def test_a_module_that_raises_exits_with_2(write, capsys, raised):
 @pytest.mark.parametrize("raised", RAISED)
 def test_a_mechanism_that_always_raises_exits_with_2(write, capsys, raised):
     path = write(within=f"raise {raised}")
-    for name, options in (("target", AUDIT), ("pair", PAIR)):
-        code, complaint = in_process(capsys, "audit", f"{path}:{name}", *options)
+    for command, name, options in (("audit", "target", AUDIT), ("audit-pair", "pair", PAIR)):
+        code, complaint = in_process(capsys, command, f"{path}:{name}", *options)
         assert code == 2, complaint
         assert complaint.count("\n") == 1
 

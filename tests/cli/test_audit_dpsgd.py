@@ -1,60 +1,57 @@
-"""``lidp audit dpsgd`` as a user types it."""
+"""``lidp audit-dpsgd``."""
 
 import json
 import shlex
 import sqlite3
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from lidp import Claim, Decorrelated, SelfNormalised, result_of
+from lidp import Claim, Decorrelated, SelfNormalised, TargetSpec, result_of
 from lidp.cli.app import run
-from lidp.cli.training_options import as_text, training_target_of
+from lidp.cli.audit_dpsgd import DpsgdOptions
 from lidp.data import purchases
 from lidp.report.command import command_of
+from lidp.target_spec.kinds import KINDS
 from lidp.training import Accountant
+from tests.cli.invoke import lidp
 
 QUICK = ("--epsilon", "2", "--delta", "1e-5", "--records", "300", "--epochs", "1", "--pilots", "2", "--canaries", "8")
 
 
-def lidp(capsys, *arguments):
-    code = run([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient", "tail-example", "mislabelled", "blank"])
 def test_every_canary(capsys, canary):
-    code, out, _ = lidp(capsys, "audit", "dpsgd", *QUICK, "--trials", 4, "--canary", canary, "--json")
+    code, out, _ = lidp(capsys, "audit-dpsgd", *QUICK, "--trials", 4, "--canary", canary, "--json")
     assert code == 0
     found = json.loads(out)
     assert found["target"] == "dpsgd on synthetic-purchases"
     assert found["preparation_models"] == 2
 
 
-def test_resumed_from_what_the_store_says(capsys, tmp_path):
+def test_an_audit_is_resumed_with_the_options_in_its_store(capsys, tmp_path):
     store = tmp_path / "a.db"
     options = (*QUICK, "--trials", 6, "--canary", "mislabelled", "--store", store, "--quiet")
-    code, whole, _ = lidp(capsys, "audit", "dpsgd", *options)
+    code, whole, _ = lidp(capsys, "audit-dpsgd", *options)
     assert code == 0
     code, again, _ = lidp(capsys, "resume", store, "--quiet")
     assert code == 0
     assert again.splitlines()[:-1] == whole.splitlines()[:-1]  # but for the seconds
-    code, _, err = lidp(capsys, "audit", "dpsgd", *options, "--fault", "little-noise")
+    code, _, err = lidp(capsys, "audit-dpsgd", *options, "--fault", "little-noise")
     assert code == 2
     assert "belongs to another audit" in err
 
 
-def test_data_of_ones_own(capsys, tmp_path):
+def test_an_npz_file_is_trained_on(capsys, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 400)
     np.savez(tmp_path / "mine.npz", x=rng.standard_normal((400, 5)) + y[:, None], y=y)
-    code, out, _ = lidp(capsys, "audit", "dpsgd", *QUICK, "--trials", 3, "--data", tmp_path / "mine.npz")
+    code, out, _ = lidp(capsys, "audit-dpsgd", *QUICK, "--trials", 3, "--data", tmp_path / "mine.npz")
     assert code == 0
     assert "dpsgd on mine claims (2, 1e-05)-DP" in out
 
 
-# what is typed, and what it changes; the target is seen through what the store keeps of it
+# options, what they change, and the changed value; the target is loaded from the spec in the store
 CHANGES = [
     (["--learning-rate", "0.25"], lambda target: target.mechanism.learning_rate, 0.25),
     (["--batch-size", "30"], lambda target: target.mechanism.batch_size, 30),
@@ -82,14 +79,14 @@ def mine(tmp_path):
 @pytest.mark.parametrize(
     ("options", "changed", "value"), CHANGES, ids=lambda part: " ".join(part) if type(part) is list else ""
 )
-def test_how_to_train(capsys, tmp_path, mine, options, changed, value):
+def test_an_option_changes_the_training_and_is_stored(capsys, tmp_path, mine, options, changed, value):
     store = tmp_path / "a.db"
-    shared = {"data": mine, "preset": "fmnist-mlp" if "fmnist-mlp" in options else None}
-    plain = f"audit dpsgd --epsilon 2 --epochs 1 --canaries 4 --trials 2 --quiet --data {mine}".split()
+    shared = DpsgdOptions(data=str(mine), preset="fmnist-mlp" if "fmnist-mlp" in options else None)
+    plain = f"audit-dpsgd --epsilon 2 --epochs 1 --canaries 4 --trials 2 --quiet --data {mine}".split()
     assert run([*plain, *options, "--store", str(store)]) == 0
     made = result_of(store)
-    assert changed(training_target_of(made.configuration["origin"], made.claim)) == value
-    assert changed(training_target_of(as_text("dpsgd", 4, shared), made.claim)) != value
+    assert changed(TargetSpec.from_dict(made.configuration["target_spec"]).load(made.claim)) == value
+    assert changed(shared.build_spec(canaries=4).load(made.claim)) != value
     # The command that the report prints makes the same audit, which another is not.
     _, *words = shlex.split(command_of(made.configuration))
     assert run([*words, "--store", str(tmp_path / "b.db"), "--quiet"]) == 0
@@ -101,11 +98,11 @@ def test_how_to_train(capsys, tmp_path, mine, options, changed, value):
     assert "belongs to another audit" in err or "is not what it was when" in err
 
 
-def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
+def test_an_audit_is_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     store = tmp_path / "a.db"
     monkeypatch.chdir(tmp_path)
     code, whole, _ = lidp(
-        capsys, "audit", "dpsgd", "--epsilon", 2, "--epochs", 1, "--canaries", 4, "--trials", 6, "--store", store, "--json",
+        capsys, "audit-dpsgd", "--epsilon", 2, "--epochs", 1, "--canaries", 4, "--trials", 6, "--store", store, "--json",
         "--data", "mine.npz", "--hidden", "7,5", "--learning-rate", 0.1, "--batch-size", 20, "--clip-norm", 0.5, "--random-start",
         "--scores", "decorrelated", "--accountant", "rdp", "--pilots", 2,
     )  # fmt: skip
@@ -124,11 +121,11 @@ def test_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     assert again["bound"]["trials"] == 6
 
 
-def test_the_name_of_a_link_is_kept(tmp_path, mine, monkeypatch):
+def test_a_link_to_the_data_is_not_resolved(tmp_path, mine, monkeypatch):
     mine.rename(tmp_path / "0123")
     mine.symlink_to(tmp_path / "0123")  # as some caches keep files
     monkeypatch.chdir(tmp_path)
-    assert training_target_of(as_text("dpsgd", 4, {"data": "mine.npz"}), Claim(2, 1e-5)).name == "dpsgd on mine"
+    assert DpsgdOptions(data="mine.npz").build_spec(canaries=4).load(Claim(2, 1e-5)).name == "dpsgd on mine"
 
 
 def test_an_npz_is_purchase_100_for_its_preset(capsys, tmp_path, mine, monkeypatch):
@@ -137,8 +134,7 @@ def test_an_npz_is_purchase_100_for_its_preset(capsys, tmp_path, mine, monkeypat
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "purchase.npz", x=rng.integers(0, 2, (50, 600)), y=rng.integers(0, 100, 50))
     options = (
-        "audit",
-        "dpsgd",
+        "audit-dpsgd",
         "--preset",
         "purchase-mlp",
         "--epsilon",
@@ -159,59 +155,54 @@ def test_an_npz_is_purchase_100_for_its_preset(capsys, tmp_path, mine, monkeypat
     assert "for other data use load_npz, or another --preset" in err
 
 
-def test_what_the_help_says(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    code, out, _ = lidp(capsys, "audit", "--help")
-    assert code == 0
-    said = " ".join(out.split())
-    assert "The claimed δ. [default: (0, for dpsgd 1e-5)]" in said
-    assert "poisson, or shuffle, which the accountant does not cover." in said
+def test_the_options_of_the_command_are_those_of_the_spec():
+    typed = {field.name for field in fields(DpsgdOptions)}
+    assert typed | {"canaries"} == set(KINDS["dpsgd"].options)
+
+
+def test_the_help_warns_of_shuffling(capsys):
+    told = " ".join(lidp(capsys, "audit-dpsgd", "--help")[1].split())
+    assert "shuffle, which the accountant does not cover" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["dpsgd", "--preset", "cifar"], "there is no preset 'cifar'; choose one of fmnist-linear"),
-        (["dpsgd", "--canary", "cat"], "canary must be one of random-gradient"),
-        (["dpsgd", "--fault", "fire"], "fault must be one of none"),
-        (["dpsgd", "--sampling", "best"], "sampling must be one of poisson, shuffle"),
-        (["dpsgd", "--accountant", "mine"], "accountant must be one of pld, rdp"),
-        (["dpsgd", "--data", "nowhere.npz"], "nowhere.npz: there is no such file"),
-        (["dpsgd", "--data", "nowhere"], "generates its data"),
-        (["dpsgd", "--preset", "fmnist-linear", "--data", "nowhere"], "train-images-idx3-ubyte[.gz] is missing"),
-        (["dpsgd", "--records", "0"], "records must be"),
-        (["dpsgd", "--records", "5000"], "has 2,000 training examples"),
-        (["dpsgd", "--epochs", "-1"], "epochs must be"),
-        (["dpsgd", "--learning-rate", "0"], "learning_rate must be"),
-        (["dpsgd", "--batch-size", "-1"], "batch_size must be"),
-        (["dpsgd", "--clip-norm", "0"], "clip_norm must be above 0"),
-        (["dpsgd", "--hidden", "256,"], "hidden must be widths of layers, as 256,256, or none"),
-        (["dpsgd", "--hidden", "256,0"], "hidden must be widths of layers, as 256,256, or none"),
-        (["dpsgd", "--hidden", "2.5"], "hidden must be widths of layers, as 256,256, or none"),
-        (["dpsgd", "--start", "again"], "start must be fixed or random"),
-        (["dpsgd", "--scores", "again"], "scores must be one of centred, raw, self-normalised, decorrelated, got 'again'"),
-        (["dpsgd", "--scores", "raw", "--pilots", "4"], "raw scores of gradients are relative to no pilot models"),
-        (["dpsgd", "--scores", "decorrelated", "--canary", "blank"], "decorrelated scores are for gradients"),
-        (["dpsgd", "--preset", ""], "--preset is empty"),
-        (["dpsgd", "--canary", ""], "--canary is empty"),
-        (["dpsgd", "--data", ""], "--data is empty"),
-        (["dpsgd", "--fault", ""], "--fault is empty"),
-        (["dpsgd", "--sampling", ""], "--sampling is empty"),
-        (["dpsgd?canaries=4&epochs=many"], "the target is dpsgd, and its options are"),
-        (["gaussian", "--download"], "--download is for the target dpsgd, not for gaussian"),
-        (["gaussian", "--scores", "raw"], "--scores is for the target dpsgd, not for gaussian"),
-        (["--command", "true {data} {out}", "--data", "a.npz", "--random-start"], "--random-start is for the target dpsgd"),
-        (["gaussian", "--preset", "fmnist-linear"], "--preset is for the target dpsgd, not for gaussian"),
+        (["--preset", "cifar"], "there is no preset 'cifar'; there are fmnist-linear"),
+        (["--canary", "cat"], "canary must be one of random-gradient"),
+        (["--fault", "fire"], "fault must be one of none"),
+        (["--sampling", "best"], "sampling must be one of poisson, shuffle"),
+        (["--accountant", "mine"], "accountant must be one of pld, rdp"),
+        (["--data", "nowhere.npz"], "nowhere.npz: there is no such file"),
+        (["--data", "nowhere"], "makes its data up"),
+        (["--preset", "fmnist-linear", "--data", "nowhere"], "train-images-idx3-ubyte[.gz] is missing"),
+        (["--records", "0"], "records must be"),
+        (["--records", "5000"], "has 2,000 training examples"),
+        (["--epochs", "-1"], "epochs must be"),
+        (["--learning-rate", "0"], "learning_rate must be"),
+        (["--batch-size", "-1"], "batch_size must be"),
+        (["--clip-norm", "0"], "clip_norm must be above 0"),
+        (["--hidden", "256,"], "hidden must be widths of layers, as 256,256, or none"),
+        (["--hidden", "256,0"], "hidden must be widths of layers, as 256,256, or none"),
+        (["--hidden", "2.5"], "hidden must be widths of layers, as 256,256, or none"),
+        (["--scores", "again"], "scores must be one of centred, raw, self-normalised, decorrelated, got 'again'"),
+        (["--scores", "raw", "--pilots", "4"], "raw scores of gradients are relative to no pilot models"),
+        (["--scores", "decorrelated", "--canary", "blank"], "decorrelated scores are for gradients"),
+        (["--preset", ""], "preset of dpsgd is empty"),
+        (["--canary", ""], "canary of dpsgd is empty"),
+        (["--data", ""], "data of dpsgd is empty"),
+        (["--fault", ""], "fault of dpsgd is empty"),
+        (["--sampling", ""], "sampling of dpsgd is empty"),
     ],
 )
-def test_bad_arguments(capsys, arguments, message):
-    code, out, err = lidp(capsys, "audit", *arguments, "--epsilon", 1, "--delta", "1e-5", "--trials", 2)
+def test_bad_options_are_refused_in_one_line(capsys, arguments, message):
+    code, out, err = lidp(capsys, "audit-dpsgd", *arguments, "--epsilon", 1, "--delta", "1e-5", "--trials", 2)
     assert code == 2
     assert not out
     assert message in err
     assert err.count("\n") == 1
 
 
-def test_delta_is_the_usual_one_if_left_out(capsys):
-    assert run(["audit", "dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
+def test_delta_has_a_default(capsys):
+    assert run(["audit-dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
     assert "claims (4, 1e-05)-DP" in capsys.readouterr().out

@@ -1,22 +1,12 @@
-"""The command as a user types it."""
+"""``lidp bound`` on files of scores."""
 
 import json
 
 import numpy as np
 import pytest
 
-from lidp import (
-    METHODS,
-    CentralGrid,
-    EpsilonBound,
-    FixedThreshold,
-    InvalidArgument,
-    RankGuesses,
-    SplitThreshold,
-    UnionThreshold,
-)
-from lidp.cli.app import run
-from lidp.cli.threshold_option import parse_threshold
+from lidp import METHODS, EpsilonBound
+from tests.cli.invoke import lidp
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +23,6 @@ def files(tmp_path_factory):
     np.savez(folder / "shape.npz", scores=np.ones((2, 2)), coins=np.ones((2, 3)))
     np.savez(folder / "heads.npz", scores=np.ones((64, 4)), coins=np.ones((64, 4)))
     return folder
-
-
-def lidp(capsys, *arguments):
-    code = run([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def file_for(name):
@@ -105,6 +89,7 @@ def test_all_methods_at_delta_zero_leave_out_those_that_need_one(capsys, files):
 
 
 BAD = [
+    (["bound", "/nowhere/a.db"], "there is no such file"),
     (["bound", "none.npz", "--delta", "1e-5"], "there is no such file"),
     (["bound", "coins.npz"], "--delta"),
     (["bound", "empty.npz", "--delta", "1e-5"], "at least one trial"),
@@ -115,10 +100,6 @@ BAD = [
     (["bound", "coins.npz", "--delta", "nan"], "delta must be a number, got nan"),
     (["bound", "coins.npz", "--delta", "one"], "number, got 'one' (see lidp bound --help)"),
     (["bound", "coins.npz", "--delta="], "number, got ''"),
-    (
-        ["plan", "--claim", "1", "--suspect", "2", "--canaries", "1.5"],
-        "integer, unable to parse string as an integer, got '1.5'",
-    ),
     (["bound", "coins.npz", "--delta", "x"], "--delta"),
     (["bound", "coins.npz", "--delta", "0", "--failure-probability", "0"], "failure_probability"),
     (["bound", "coins.npz", "--delta", "0", "--method", "magic"], "unknown method 'magic'"),
@@ -139,19 +120,6 @@ BAD = [
     (["bound", "arms.npz", "--delta", "0", "--claim", "-1"], "epsilon must be at least 0"),
     (["bound", "arms.npz", "--delta", "0", "--method", "all", "--order", "2"], "--method all takes no"),
     (["bound", "arms.npz", "--delta", "0", "--colour", "red"], "--colour"),
-    (["fly"], "No such command 'fly'"),
-    (["simulate", "gaussian"], "--out"),
-    (["simulate", "gaussian", "-o", "x.npz", "--sigma", "-1"], "sigma must be above 0"),
-    (["simulate", "gaussian", "-o", "x.npz", "--sigma", "0"], "sigma must be above 0"),
-    (["simulate", "gaussian", "-o", "x.npz", "--dimension", "0"], "dimension must be a whole number"),
-    (["simulate", "gaussian", "-o", "x.npz", "--canaries", "0"], "canaries must be a whole number"),
-    (["simulate", "gaussian", "-o", "x.npz", "--trials", "0"], "trials must be a whole number"),
-    (["simulate", "gaussian", "-o", "x.npz", "--seed", "-3"], "seed must be a whole number"),
-    (["simulate", "gaussian", "-o", "x.npz", "--delta", "0"], "delta"),
-    (["simulate", "gaussian", "-o", "x.npz", "--design", "odd"], "design must be one of"),
-    (["simulate", "gaussian", "-o", "x.csv"], "written as .npz"),
-    (["simulate", "gaussian", "-o", "x.npz", "--trials", "1" + "0" * 400], "trials must be"),
-    (["simulate", "gaussian", "-o", "x.npz", "--dimension", "1" + "0" * 20], "more than the machine can hold"),
     (["bound", "a" * 300 + ".npz", "--delta", "0"], "no such file"),
     (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "union:1e12"], "at most 100,000"),
     (["bound", "arms.npz", "--delta", "0", "--method", "wilson", "--threshold", "split:0.5,"], "fixed:T"),
@@ -173,64 +141,9 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, files, monkeypatch, argum
     assert message in err
 
 
-def test_simulate_then_bound(capsys, tmp_path):
-    code, out, _ = lidp(
-        capsys, "simulate", "gaussian", "--sigma", "0.5", "--trials", 40, "--canaries", 16, "-o", tmp_path / "s.npz"
-    )
-    assert code == 0
-    assert "40 trials x 16 canaries" in out
-    code, out, _ = lidp(capsys, "bound", tmp_path / "s.npz", "--delta", "1e-5", "--json")
-    assert json.loads(out)["epsilon"] > 1
-    code, _, _ = lidp(
-        capsys,
-        "simulate",
-        "gaussian",
-        "--design",
-        "leave-one-out",
-        "--trials",
-        5,
-        "--canaries",
-        4,
-        "-o",
-        tmp_path / "t.npz",
-    )
-    assert code == 0
-
-
-def test_help_and_version(capsys):
-    assert lidp(capsys)[0] == 0
-    code, out, _ = lidp(capsys, "bound", "--help")
-    assert code == 0
-    for word in ("--failure-probability", "--threshold", "--direction", "--json", "inserted and held_out"):
-        assert word in out
-    assert lidp(capsys, "--version")[:2] == (0, "0.1.0\n")
-
-
 def test_interrupting(capsys, monkeypatch, files):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lidp.cli.bound.read_scores", interrupt)
     assert lidp(capsys, "bound", files / "coins.npz", "--delta", "0")[0] == 130
-
-
-@pytest.mark.parametrize(
-    ("text", "strategy"),
-    [
-        ("fixed:-1.5", FixedThreshold(-1.5)),
-        ("split:0.25", SplitThreshold(0.25)),
-        ("split:0.5,paper", SplitThreshold(0.5, CentralGrid())),
-        ("union:12", UnionThreshold(12)),
-        ("rank:0.1", RankGuesses(0.1)),
-    ],
-)
-def test_the_language_of_thresholds(text, strategy):
-    assert parse_threshold(text) == strategy
-
-
-@pytest.mark.parametrize(
-    "text", ["", "fixed", "fixed:", "fixed:inf", "union:1.5", "union:inf", "fixed:1,paper", "split:.5,", "best:3"]
-)
-def test_not_in_the_language(text):
-    with pytest.raises(InvalidArgument):
-        parse_threshold(text)

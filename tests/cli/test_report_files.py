@@ -1,0 +1,44 @@
+"""A report never replaces a store."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import lidp
+from tests.pages import ROOT
+
+
+@pytest.mark.parametrize(
+    "report",
+    ["n.db", "N.db", "sub/../n.db", "link.db", "folder/n.db", *(f"n.db{end}" for end in ("-wal", "-shm", "-lock"))],
+)
+def test_a_report_never_replaces_the_store(capsys, tmp_path, monkeypatch, report):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    Path("sub").mkdir()
+    Path("link.db").symlink_to("n.db")
+    Path("folder").symlink_to(".")
+    words = ("audit", "tests.engine:SILENT", "--epsilon", 9, "--trials", 3, "--store", "n.db", "--quiet")
+    code, out, err = lidp(capsys, *words, "--report", report)
+    assert (code, out) == (2, "")
+    assert "a report must not replace" in err
+    assert not Path("n.db").exists()  # nothing was run
+    assert lidp(capsys, *words)[0] == 0
+    kept = Path("n.db").read_bytes()
+    for again in (
+        (*words, "--report", report),
+        ("resume", "n.db", "--quiet", "--report", report),
+        ("report", "n.db", "-o", report),
+        ("compare", "n.db", "n.db", "-o", report),
+    ):
+        assert lidp(capsys, *again)[0] == 2, again
+    assert Path("n.db").read_bytes() == kept
+
+
+def test_a_report_never_replaces_what_a_linked_store_leads_to(capsys, tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "n.db")
+    words = ("audit", "tests.engine:SILENT", "--epsilon", 9, "--trials", 3, "--quiet", "--store", tmp_path / "link.db")
+    for report in ("n.db", "n.db-wal", "link.db-lock"):
+        code, _, err = lidp(capsys, *words, "--report", tmp_path / report)
+        assert code == 2
+        assert "belongs to the store" in err
