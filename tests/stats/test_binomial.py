@@ -35,6 +35,6 @@ def test_tiny_failure_probabilities_are_not_lost_to_rounding(failure_probability
     assert (1 - limit) ** 50 == pytest.approx(failure_probability, rel=1e-6)
 
 
-def test_jeffreys_at_the_ends():
+def test_jeffreys_limits_without_successes_or_failures():
     assert Jeffreys().lower(np.array([[10, 0]]), 0.05)[0] == 0
     assert Jeffreys().upper(np.array([[0, 10]]), 0.05)[0] == 1

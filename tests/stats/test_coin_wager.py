@@ -17,7 +17,7 @@ def flips(trials=60, canaries=20, shift=1.2, seed=0):
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 @pytest.mark.parametrize(("trials", "canaries"), [(60, 20), (200, 1), (3, 500)])
-def test_all_at_once_or_one_by_one_is_the_same_bit_for_bit(direction, trials, canaries):
+def test_run_gives_the_same_bits_in_one_update_or_many(direction, trials, canaries):
     scores = flips(trials, canaries)
     method = CoinWager(direction=direction)
     whole = method.bound(scores, delta=1e-5, failure_probability=0.05)
@@ -30,14 +30,14 @@ def test_all_at_once_or_one_by_one_is_the_same_bit_for_bit(direction, trials, ca
         assert all(whole.epsilon_after(seen) == epsilon for seen, epsilon in live)
 
 
-def test_the_path_never_falls_and_ends_at_the_bound():
-    found = CoinWager().bound(flips(), delta=1e-5, failure_probability=0.05)
-    epsilons = [epsilon for _, epsilon in found.path]
+def test_path_never_falls_and_ends_at_the_bound():
+    result = CoinWager().bound(flips(), delta=1e-5, failure_probability=0.05)
+    epsilons = [epsilon for _, epsilon in result.path]
     assert epsilons == sorted(set(epsilons))
-    assert found.path[-1][1] == found.epsilon
+    assert result.path[-1][1] == result.epsilon
 
 
-def test_predictions_do_not_see_the_coin_they_predict_nor_later_ones():
+def test_prediction_does_not_depend_on_its_coin_or_later_ones():
     scores = flips()
     values, coins = scores.flips()
     place = (30, 7)
@@ -50,7 +50,7 @@ def test_predictions_do_not_see_the_coin_they_predict_nor_later_ones():
     assert (a.ravel()[flat:] != b.ravel()[flat:]).any()
 
 
-def test_later_trials_cannot_change_the_bound_before_them():
+def test_later_trials_do_not_change_the_earlier_path():
     scores = flips()
     values, coins = scores.flips()
     changed = coins.copy()
@@ -81,7 +81,7 @@ def naive_wager(logits, coins, epsilon, cap, delta, kinds):
 
 @pytest.mark.parametrize("kinds", [("in", "out"), ("in",), ("out",)])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
-def test_the_kernel_wagers_as_described(kinds, delta):
+def test_compiled_wager_equals_a_naive_one(kinds, delta):
     rng = np.random.default_rng(5)
     logits = rng.normal(0, 1.5, (30, 12))
     coins = rng.random((30, 12)) < 1 / (1 + np.exp(-0.5 * logits))
@@ -100,7 +100,7 @@ def test_the_kernel_wagers_as_described(kinds, delta):
         assert log_wealth[e] == pytest.approx(math.log(expected), abs=1e-9)
 
 
-def test_abstaining_is_charged_for():
+def test_coins_without_a_stake_cost_as_much_as_others():
     """With a large δ, coins that nobody can predict cost wealth: their caps were granted beforehand."""
     logits = np.zeros((5, 10))
     coins = np.ones((5, 10), dtype=bool)
@@ -113,7 +113,7 @@ def test_abstaining_is_charged_for():
     assert log_wealth[0] == pytest.approx(-5 * charges[0])
 
 
-def test_scores_of_any_shape_are_learned():
+def test_predictor_learns_scores_of_several_distributions():
     """Heavy tails, canaries remembered outright now and then, two-valued scores: one predictor for all."""
     rng = np.random.default_rng(1)
     coins = rng.integers(0, 2, (128, 64))
@@ -126,33 +126,33 @@ def test_scores_of_any_shape_are_learned():
         "opposite sign": (-1.0 * coins + noise, 1.0),
     }
     for name, (scores, expected) in cases.items():
-        found = CoinWager().bound(Scores(scores=scores, coins=coins), delta=1e-5, failure_probability=0.05)
-        assert found.epsilon > expected, name
+        result = CoinWager().bound(Scores(scores=scores, coins=coins), delta=1e-5, failure_probability=0.05)
+        assert result.epsilon > expected, name
 
 
-def test_extreme_scores_do_no_harm():
+def test_two_extreme_scores_do_not_hide_a_leak():
     rng = np.random.default_rng(2)
     coins = rng.integers(0, 2, (64, 16))
     scores = coins + rng.standard_normal(coins.shape)
     scores[3, 3], scores[40, 1] = 1e300, -1e300
-    found = CoinWager().bound(Scores(scores=scores, coins=coins), delta=1e-5, failure_probability=0.05)
-    assert found.epsilon > 0.3
+    result = CoinWager().bound(Scores(scores=scores, coins=coins), delta=1e-5, failure_probability=0.05)
+    assert result.epsilon > 0.3
 
 
-def test_scores_near_the_largest_float_are_not_blinding():
+def test_scores_near_the_largest_float_are_used():
     coins = np.random.default_rng(4).integers(0, 2, (64, 16))
     huge = Scores(scores=1.7e308 * (2.0 * coins - 1), coins=coins)
     assert CoinWager().bound(huge, delta=1e-5, failure_probability=0.05).epsilon > 3
 
 
-def test_a_certain_leak_reaches_large_epsilons():
+def test_perfect_scores_give_a_large_bound():
     rng = np.random.default_rng(3)
     coins = rng.integers(0, 2, (1, 20_000))
-    found = CoinWager().bound(Scores(scores=coins, coins=coins), delta=0, failure_probability=0.05)
-    assert found.epsilon > 6
+    result = CoinWager().bound(Scores(scores=coins, coins=coins), delta=0, failure_probability=0.05)
+    assert result.epsilon > 6
 
 
-def test_a_run_takes_one_design():
+def test_run_refuses_trials_of_another_design():
     run = CoinWager().begin(delta=0, failure_probability=0.05)
     with pytest.raises(InvalidScores, match="no trial"):
         run.bound()
@@ -162,12 +162,12 @@ def test_a_run_takes_one_design():
 
 
 @pytest.mark.parametrize("options", [{"cap": 0}, {"cap": -1}, {"resolution": 0}, {"largest": float("inf")}])
-def test_bad_parameters(options):
+def test_invalid_parameters_are_refused(options):
     with pytest.raises(InvalidArgument):
         CoinWager(**options)
 
 
-def test_canaries_are_wagered_on_in_an_order_of_each_trials_own():
+def test_each_trial_is_wagered_on_in_its_own_random_order():
     values = np.arange(20 * 50, dtype=float).reshape(20, 50)
     coins = np.random.default_rng(0).integers(0, 2, (20, 50))
     scores = Scores(scores=values, coins=coins)
@@ -183,7 +183,7 @@ def test_canaries_are_wagered_on_in_an_order_of_each_trials_own():
     assert (ready._in_betting_order(scores)[0] == values).all()
 
 
-def test_every_order_is_equally_likely():
+def test_every_betting_order_is_equally_likely():
     """4 canaries, 24 orders, 4,800 trials: a chi-square that is this large in one of 10,000 simulations."""
     coins = np.random.default_rng(0).integers(0, 2, (4800, 4))
     scores = Scores(scores=np.tile(np.arange(4.0), (4800, 1)), coins=coins)
@@ -193,7 +193,7 @@ def test_every_order_is_equally_likely():
     assert ((counts - 200) ** 2 / 200).sum() < stats.chi2.isf(1e-4, 23)
 
 
-def test_the_share_of_ones_is_not_learned():
+def test_predictor_does_not_learn_the_share_of_ones():
     """Scores that tell nothing, and three coins of four are 1: nothing is predicted."""
     rng = np.random.default_rng(0)
     coins = rng.random((1, 4000)) < 0.75

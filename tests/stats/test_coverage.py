@@ -177,7 +177,7 @@ def test_wilson_with_many_trials(order, correlation):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
-def test_the_printed_fourth_order_with_many_trials(correlation):
+def test_printed_fourth_order_with_many_trials(correlation):
     """Not proved; no counterexample here either."""
     draw = exchangeable_arms(4000, 8, tight_rate(1.0), 1.0, correlation=correlation)
     method = Wilson(4, threshold=FixedThreshold(0.5), as_printed=True)
@@ -191,7 +191,7 @@ def test_jeffreys_with_many_trials():
 
 
 @pytest.mark.parametrize("layout", ["coins", "arms"])
-def test_a_mechanism_that_fails_when_a_canary_is_in(layout):
+def test_mechanism_that_fails_more_often_with_the_canary(layout):
     """Randomized response, then failing more often by the coin's side, is tight at a larger ε; failures marked, not dropped.
 
     Failing with probability f when the answer is 1 and g when it is 0 post-processes the answer: privacy is unchanged.
@@ -242,7 +242,7 @@ def test_conditional_methods_on_a_gaussian_curve(method):
 
 @pytest.mark.parametrize("threshold", [FixedThreshold(0.5), SplitThreshold(0.5), RankGuesses(0.2)], ids=str)
 @pytest.mark.parametrize(("trials", "canaries"), [(2, 200), (8, 50)])
-def test_one_run_fdp_with_many_canaries_a_run(threshold, trials, canaries):
+def test_one_run_fdp_with_many_canaries_per_run(threshold, trials, canaries):
     truth = gaussian_epsilon(MU, 1e-5)
     draw = gaussian_coin(trials, canaries)
     assert_covers(false_alarms(bounder(OneRunFDP(threshold), 1e-5), draw, truth, 200, seed=24), 200, BETA)
@@ -326,7 +326,7 @@ def test_one_run_at_length(strategy, delta):
     assert_covers(false_alarms(bounder(OneRun(strategy), delta), draw, 0.5, 2000, seed=21), 2000, BETA)
 
 
-def test_a_fixed_size_method_is_not_asked_about_audits_that_a_wager_stopped():
+def test_fixed_size_method_refuses_audits_that_a_wager_stopped():
     """One-run bounds of all audits, those included that stopped because a wager had refuted the true claim.
 
     Were these not refused, there would be nearly twice as many false bounds as allowed.

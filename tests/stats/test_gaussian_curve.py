@@ -8,7 +8,7 @@ from lidp.stats.gaussian_curve import LARGEST_EPSILON, gaussian_delta, gaussian_
 
 @pytest.mark.parametrize("mu", [0.05, 0.465, 2.0, 8.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0, 10.0])
-def test_delta_in_multiprecision(mu, epsilon):
+def test_delta_equals_multiprecision(mu, epsilon):
     with mpmath.workdps(60):
         m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
         expected = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
@@ -22,7 +22,7 @@ def test_epsilon_inverts_delta(mu, delta):
     assert epsilon == 0 or gaussian_delta(mu, epsilon) == pytest.approx(delta, rel=1e-6)
 
 
-def test_the_papers_noise_buys_less_than_nominal():
+def test_renyi_calibrated_noise_gives_a_smaller_exact_epsilon():
     """σ² = 4.62 is ε = 2 by the paper's Rényi formula, 1.84 exactly."""
     sigma = sigma_for(2.0, 1e-5, renyi=True)
     assert sigma**2 == pytest.approx(4.62, abs=0.005)
@@ -31,7 +31,7 @@ def test_the_papers_noise_buys_less_than_nominal():
 
 @pytest.mark.parametrize("delta", [1e-10, 1e-5, 0.1])
 @pytest.mark.parametrize("mu", [0.05, 0.465, 2.0, 8.0])
-def test_renyi_accounting_by_brute_force(mu, delta):
+def test_renyi_accounting_equals_brute_force(mu, delta):
     orders = 1 + np.geomspace(1e-4, 1e6, 200_000)
     every = orders * mu**2 / 2 - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
     assert renyi_epsilon(mu, delta) == pytest.approx(max(0.0, every.min()), rel=1e-6, abs=1e-9)
@@ -58,7 +58,7 @@ def test_against_dp_accounting(sigma):
     assert renyi_epsilon(1 / sigma, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-5)
 
 
-def test_the_ends():
+def test_extreme_arguments_of_the_curve():
     assert gaussian_epsilon(0.0, 1e-5) == 0
     assert gaussian_epsilon(1e-6, 1e-5) == 0
     assert gaussian_epsilon(1e6, 1e-5) == LARGEST_EPSILON

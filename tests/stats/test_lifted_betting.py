@@ -13,7 +13,7 @@ def arms(trials=150, canaries=6, shift=1.2, seed=0):
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
-def test_all_at_once_or_one_by_one_is_the_same_bit_for_bit(direction):
+def test_run_gives_the_same_bits_in_one_update_or_many(direction):
     scores = arms()
     method = LiftedBetting(direction=direction)
     whole = method.bound(scores, delta=1e-5, failure_probability=0.05)
@@ -26,15 +26,15 @@ def test_all_at_once_or_one_by_one_is_the_same_bit_for_bit(direction):
         assert all(whole.epsilon_after(seen) == epsilon for seen, epsilon in live)
 
 
-def test_the_path_never_falls_and_ends_at_the_bound():
-    found = LiftedBetting().bound(arms(), delta=1e-5, failure_probability=0.05)
-    epsilons = [epsilon for _, epsilon in found.path]
+def test_path_never_falls_and_ends_at_the_bound():
+    result = LiftedBetting().bound(arms(), delta=1e-5, failure_probability=0.05)
+    epsilons = [epsilon for _, epsilon in result.path]
     assert epsilons == sorted(set(epsilons))
-    assert found.path[-1][1] == found.epsilon
-    assert found.path[-1][0] <= found.trials
+    assert result.path[-1][1] == result.epsilon
+    assert result.path[-1][0] <= result.trials
 
 
-def test_bets_use_lower_trials_only():
+def test_bets_depend_on_earlier_trials_only():
     """What happens after trial t cannot change the bound after trial t."""
     scores = arms()
     inserted, held_out = (array.copy() for array in scores.arms())
@@ -45,12 +45,12 @@ def test_bets_use_lower_trials_only():
     assert [a.epsilon_after(t) for t in range(101)] == [b.epsilon_after(t) for t in range(101)]
 
 
-def test_nothing_is_staked_in_the_warm_up():
+def test_no_bet_is_made_during_the_warm_up():
     scores = arms(trials=8, shift=50)
     assert LiftedBetting().bound(scores, delta=0, failure_probability=0.05).epsilon == 0
 
 
-def test_the_wealth_stays_nonnegative_whatever_comes():
+def test_wealth_stays_nonnegative_for_any_scores():
     """Bets made on a huge difference, then the worst trials there can be."""
     good = arms(trials=100, shift=30)
     run = LiftedBetting().begin(delta=0.1, failure_probability=1e-12)
@@ -61,7 +61,7 @@ def test_the_wealth_stays_nonnegative_whatever_comes():
     assert np.isfinite(run._wealth.log_wealth).all()
 
 
-def test_both_directions_see_what_each_alone_would():
+def test_both_directions_find_what_either_alone_finds():
     """Canaries found by low scores of the held-out only, then by high scores of the inserted only."""
     rng = np.random.default_rng(3)
     n, k = 400, 8
@@ -72,7 +72,7 @@ def test_both_directions_see_what_each_alone_would():
         assert LiftedBetting().bound(scores, delta=0, failure_probability=0.05).epsilon > 1.5
 
 
-def test_a_run_takes_one_design():
+def test_run_refuses_trials_of_another_design():
     run = LiftedBetting().begin(delta=0, failure_probability=0.05)
     with pytest.raises(InvalidScores, match="no trial"):
         run.bound()
@@ -84,17 +84,17 @@ def test_a_run_takes_one_design():
 @pytest.mark.parametrize(
     "options", [{"resolution": 0}, {"largest": -1}, {"resolution": 1, "largest": 0.5}, {"resolution": 1e-9}]
 )
-def test_bad_grids(options):
+def test_invalid_grids_are_refused(options):
     with pytest.raises(InvalidArgument, match="resolution|largest"):
         LiftedBetting(**options)
 
 
-def test_the_bound_lies_on_the_grid():
-    found = LiftedBetting(resolution=0.25).bound(arms(), delta=0, failure_probability=0.05)
-    assert found.epsilon in {0.25 * i for i in range(20)}
+def test_bound_lies_on_the_grid():
+    result = LiftedBetting(resolution=0.25).bound(arms(), delta=0, failure_probability=0.05)
+    assert result.epsilon in {0.25 * i for i in range(20)}
 
 
-def test_counting_with_failed_runs_agrees_with_counting_without():
+def test_counts_with_and_without_failed_runs_agree():
     """The short cut for blocks without failed runs adds what the long way adds."""
     scores = arms(trials=40)
     short, long = Counter(scores), Counter(scores)
@@ -107,7 +107,7 @@ def test_counting_with_failed_runs_agrees_with_counting_without():
         np.testing.assert_array_equal(short.products[pair], long.products[pair])
 
 
-def test_batch_and_stream_agree_with_failed_runs():
+def test_one_update_and_many_agree_with_failed_runs():
     whole = arms()
     failed = np.random.default_rng(5).random((150, 2)) < 0.1
     scores = Scores(**whole.to_arrays(), failed=failed)

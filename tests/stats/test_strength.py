@@ -49,7 +49,7 @@ def test_lifted_betting():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("trials", "canaries", "expected"), [(1024, 32, 0.67), (4096, 64, 0.85)])
-def test_the_papers_second_order_wilson(trials, canaries, expected):
+def test_second_order_wilson_of_the_paper(trials, canaries, expected):
     """As the paper: one direction, 500 candidates between the 10 % and 90 % quantiles, tuned on as many other trials."""
     method = Wilson(2, threshold=SplitThreshold(0.5, CentralGrid()), direction="forward")
     assert mean_bound(method, LeaveOneOut(canaries, canaries), 2 * trials, seeds=20) == pytest.approx(expected, abs=0.03)

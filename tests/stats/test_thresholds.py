@@ -24,11 +24,11 @@ def test_split_uses_the_later_trials_only():
     """Rewriting the tuning trials may move the threshold; rewriting the others may not."""
     scores = arms()
     strategy = SplitThreshold(0.5)
-    found = Wilson(threshold=strategy).bound(scores, delta=0, failure_probability=0.05)
+    result = Wilson(threshold=strategy).bound(scores, delta=0, failure_probability=0.05)
     inserted, held_out = (array.copy() for array in scores.arms())
     inserted[100:], held_out[100:] = 0.0, 0.0
     same = Wilson(threshold=strategy).bound(Scores(inserted=inserted, held_out=held_out), delta=0, failure_probability=0.05)
-    assert same.thresholds == found.thresholds
+    assert same.thresholds == result.thresholds
     assert same.epsilon == 0
 
 
@@ -39,7 +39,7 @@ def test_split_equals_a_fixed_threshold_on_the_rest():
     assert fixed.bound(scores[50:], delta=0, failure_probability=0.05).epsilon == tuned.epsilon
 
 
-def test_union_pays_for_each_threshold():
+def test_union_divides_the_failure_probability():
     scores = arms()
     union = Wilson(threshold=UnionThreshold((0.5, 1.0, 1.5)), direction="forward")
     best = max(
@@ -51,21 +51,21 @@ def test_union_pays_for_each_threshold():
     assert union.bound(scores, delta=0, failure_probability=0.05).epsilon == pytest.approx(best, rel=1e-12)
 
 
-def test_union_of_n_takes_its_grid_from_trials_it_does_not_use():
+def test_union_takes_its_grid_from_pilot_trials():
     scores = arms()
     method = Wilson(threshold=UnionThreshold(8, pilot=0.1))
-    found = method.bound(scores, delta=0, failure_probability=0.05)
+    result = method.bound(scores, delta=0, failure_probability=0.05)
     pilot_values = np.concatenate([arm[:20].ravel() for arm in scores.arms()])
-    assert all(value in pilot_values for value in found.thresholds.values())
-    assert found.epsilon > 0
+    assert all(value in pilot_values for value in result.thresholds.values())
+    assert result.epsilon > 0
 
 
-def test_one_trial_cannot_be_split():
+def test_split_of_a_single_trial_is_refused():
     with pytest.raises(MethodNotApplicable, match="at least 2 trials"):
         Wilson().bound(arms(trials=1), delta=0, failure_probability=0.05)
 
 
-def test_candidates():
+def test_candidate_thresholds():
     values = np.random.default_rng(1).standard_normal(10_000)
     tails = TailQuantiles(100)(values[:5000], values[5000:])
     assert tails[0] == values.min()
@@ -94,17 +94,17 @@ def test_candidates():
         lambda: CentralGrid(10, 0.9, 0.1),
     ],
 )
-def test_bad_strategies(make):
+def test_invalid_strategies_are_refused(make):
     with pytest.raises(InvalidArgument):
         make()
 
 
-def test_arms_that_the_coins_left_empty_give_zero():
+def test_empty_arm_gives_a_bound_of_zero():
     only_in = Scores(scores=np.ones((20, 1)), coins=np.ones((20, 1)))
     assert ClopperPearson().bound(only_in, delta=0, failure_probability=0.05).epsilon == 0
 
 
-def test_different_procedures_read_differently():
+def test_different_strategies_have_different_texts():
     strategies = [
         FixedThreshold(0.123456789),
         FixedThreshold(0.123457),

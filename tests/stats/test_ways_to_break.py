@@ -48,7 +48,7 @@ def rejects(logits, coins, epsilon, delta=0.0, cap=None):
     return kelly(logits, coins, epsilon, delta, honest) >= math.log(1 / BETA)
 
 
-def test_caps_that_look_at_the_output():
+def test_caps_that_depend_on_the_output_break_the_wager():
     """A run that reveals everything with probability δ is allowed. Whoever stakes, and is charged, only then, wins."""
     epsilon, delta, trials, canaries = 0.5, 0.01, 64, 16
     draw = randomized_response(trials, canaries, epsilon, delta, whole_run=True)
@@ -81,7 +81,7 @@ def test_caps_that_look_at_the_output():
     assert_covers(alarms(lambda row: [0.3] * len(row)), 200, BETA)
 
 
-def test_predictions_that_use_coins_not_yet_revealed():
+def test_predictions_from_later_coins_break_the_wager():
     """A histogram of all coins, the predicted ones included, finds structure in pure noise."""
 
     def draw(rng):
@@ -113,7 +113,7 @@ def share_of_ones(coins):
     return np.log(chance / (1 - chance)).reshape(coins.shape)
 
 
-def test_labels_matched_by_value_among_duplicates():
+def test_matching_duplicate_canaries_by_value_breaks_the_wager():
     """Candidates that come in equal pairs: "is this value in?" is true three times in four, and needs no mechanism."""
 
     def draw(rng):
@@ -137,7 +137,7 @@ def test_labels_matched_by_value_among_duplicates():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_coins_and_noise_from_one_seed(shared):
+def test_coins_and_noise_from_one_seed_break_the_wager(shared):
     """Two generators with one seed are one generator: the noise then knows the coins."""
     epsilon = 1.0
 
@@ -158,7 +158,7 @@ def test_coins_and_noise_from_one_seed(shared):
         assert_covers(alarms, 100, BETA)
 
 
-def test_the_best_threshold_picked_afterwards():
+def test_picking_the_best_threshold_afterwards_breaks_the_bound():
     """The plain maximum over thresholds, at the full failure probability, on the scores that are reported.
 
     Beyond 1 every threshold is tight for Laplace noise, and thresholds far apart look at nearly different samples.
@@ -187,7 +187,7 @@ def test_the_best_threshold_picked_afterwards():
         assert_covers(alarms, 300, beta)
 
 
-def test_canaries_of_one_model_counted_as_independent():
+def test_counting_canaries_of_one_model_as_independent_breaks_the_bound():
     draw = exchangeable_arms(30, 64, 0.2, 0.5, correlation=0.3)
 
     def pooled(scores):

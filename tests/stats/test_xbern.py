@@ -50,7 +50,7 @@ def test_variance_is_exact_for_every_law(canaries, level):
     assert coefficients @ involved == pytest.approx(float(table[level - 1] ** 2 @ law), rel=1e-12)
 
 
-def test_more_moments_than_canaries():
+def test_more_moments_than_canaries_are_refused():
     with pytest.raises(MethodNotApplicable, match="at least 4 canaries"):
         moments(np.ones((3, 2)), 4)
     with pytest.raises(InvalidArgument, match="0 and 1"):
@@ -68,7 +68,7 @@ def test_more_moments_than_canaries():
 )
 @example(12, 4, list(range(-9, 10)), False, 1, True)  # many thresholds, more trials than canaries
 @example(2, 6, list(range(-9, 10)), True, 1, False)  # and fewer
-def test_tail_histogram_counts_as_the_indicator_array_does(trials, canaries, thresholds, strict, seed, failing):
+def test_tail_histogram_equals_counts_of_indicators(trials, canaries, thresholds, strict, seed, failing):
     scores = np.random.default_rng(seed).integers(-8, 9, (trials, canaries)).astype(float)
     if failing:
         scores[::3] = np.nan
@@ -82,46 +82,46 @@ def test_tail_histogram_counts_as_the_indicator_array_does(trials, canaries, thr
 def test_histogram_moments_equal_direct_ones():
     scores = np.random.default_rng(1).standard_normal((50, 8))
     grid = np.array([-1.0, 0.0, 0.7])
-    found = histogram_moments(tail_histogram(scores, grid), 8)
+    result = histogram_moments(tail_histogram(scores, grid), 8)
     for i, threshold in enumerate(grid):
-        assert found[:, i] == pytest.approx(moments((scores >= threshold).astype(int), 8), abs=1e-13)
+        assert result[:, i] == pytest.approx(moments((scores >= threshold).astype(int), 8), abs=1e-13)
 
 
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("mean", ["1e-9", "0.0001", "0.3", "0.97"])
 @pytest.mark.parametrize("spread", ["1e-6", "0.002", "0.5"])
-def test_the_limit_solves_its_equation_in_multiprecision(mean, spread, upper):
+def test_limit_solves_its_equation_in_multiprecision(mean, spread, upper):
     linear, constant = 0.05, 0.9
-    found = variance_limit(np.array([float(mean)]), linear, constant, float(spread), upper=upper)[0]
+    result = variance_limit(np.array([float(mean)]), linear, constant, float(spread), upper=upper)[0]
     with mpmath.workdps(50):
         q, c = mpmath.mpf(float(mean)), mpmath.mpf(float(spread))
         half_b = q + c * mpmath.mpf(linear) / 2
         root = mpmath.sqrt(half_b**2 - (1 + c) * (q**2 - c * mpmath.mpf(constant)))
         expected = min(1, (half_b + root) / (1 + c)) if upper else max(0, (half_b - root) / (1 + c))
-    assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-15)
+    assert result == pytest.approx(float(expected), rel=1e-9, abs=1e-15)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 0.8), st.floats(1e-4, 1), st.booleans())
-def test_the_limit_is_the_extreme_point_of_a_fine_grid(mean, linear, constant, spread, upper):
+def test_limit_is_the_extreme_point_of_a_fine_grid(mean, linear, constant, spread, upper):
     """Also where the variance is negative at the mean, where a root of the quadratic alone would be wrong."""
     x = np.linspace(0, 1, 20001)
     allowed = np.sqrt(spread * np.maximum(linear * x + constant - x * x, 0))
     inside = x[x - mean <= allowed] if upper else x[mean - x <= allowed]
     if not len(inside):
         return
-    found = variance_limit(np.array([mean]), linear, constant, spread, upper=upper)[0]
+    result = variance_limit(np.array([mean]), linear, constant, spread, upper=upper)[0]
     extreme = inside.max() if upper else inside.min()
-    assert abs(found - extreme) <= 1e-4 or (found > extreme if upper else found < extreme)
+    assert abs(result - extreme) <= 1e-4 or (result > extreme if upper else result < extreme)
 
 
 @pytest.mark.parametrize("order", [0, 3, 6, -2, 2.0, True])
-def test_orders_that_are_not_powers_of_two(order):
+def test_orders_that_are_not_powers_of_two_are_refused(order):
     with pytest.raises(InvalidArgument, match="power of two"):
         check_order(order)
 
 
-def test_orders_that_need_more_canaries():
+def test_orders_above_the_number_of_canaries_are_refused():
     with pytest.raises(
         MethodNotApplicable, match="order 8 needs at least 8 canaries per trial, these scores have 7; use order=4"
     ):
@@ -171,7 +171,7 @@ def test_limits_when_all_indicators_agree(kind, value):
         assert (low == 0 and 0 < high < 1) if value == 0 else (0 < low < 1 and high == pytest.approx(1))
 
 
-def test_bernstein_solves_the_paper_inequality():
+def test_bernstein_solves_the_inequality_of_the_paper():
     """Order 1 as printed: x - mean = sqrt(2 log(1/β) x(1-x) / n) + 2 log(1/β) / (3n)."""
     histogram = as_histogram(np.random.default_rng(5).random((300, 1)) < 0.2)
     mean = histogram[0, 1] / 300
@@ -191,12 +191,12 @@ def test_bernstein_as_printed_is_wider():
 
 
 @pytest.mark.parametrize("method", [lambda: Wilson(2, as_printed=True), lambda: Bernstein(8, as_printed=True)])
-def test_as_printed_where_nothing_was_printed(method):
+def test_as_printed_is_refused_for_orders_that_were_not_printed(method):
     with pytest.raises(InvalidArgument, match="as_printed"):
         method()
 
 
-def test_an_upper_limit_beyond_one_is_one():
+def test_upper_limit_is_at_most_one():
     moments_ = np.array([[1.0], [1.0]])
     assert mean_limit(moments_, 4, spread=0.1, slack=0.2, upper=True)[0] == 1.0
 
@@ -214,13 +214,13 @@ def test_tiny_failure_probabilities_give_wide_limits(kind, failure_probability, 
     assert min(wider) > 0
 
 
-def test_a_deviation_that_cannot_be_computed_excludes_nothing():
+def test_infinite_deviation_excludes_nothing():
     mean = np.array([0.3])
     assert variance_limit(mean, 1.0, 0.0, np.inf, upper=True)[0] == 1
     assert variance_limit(mean, 1.0, 0.0, np.inf, upper=False)[0] == 0
 
 
-def test_the_half_widths_of_the_methods_page():
+def test_half_widths_on_the_methods_page():
     """N = 4096, K = 256, independent, rate .5: distance of the lower limit from the mean at β = .025."""
     histogram = as_histogram(np.random.default_rng(3).random((4096, 256)) < 0.5)
     mean = histogram_moments(histogram, 1)[0, 0]

@@ -46,14 +46,14 @@ def grouped(trials, canaries, law):
 
 @every_law
 @pytest.mark.parametrize(("trials", "canaries"), [(1, 256), (16, 64), (200, 1)])
-def test_long_groups_are_refused(trials, canaries, law):
+def test_long_groups_of_equal_coins_are_refused(trials, canaries, law):
     assert false_bounds(CoinWager(), grouped(trials, canaries, law)) == (0, 0)
 
 
 @every_law
 @pytest.mark.parametrize("method", [CoinWager(), OneRun(), OneRunFDP()], ids=lambda method: method.name)
 @pytest.mark.parametrize(("trials", "canaries"), [(1, 30), (8, 4), (40, 2), (64, 2)])
-def test_short_groups_give_no_bounds(method, trials, canaries, law):
+def test_short_groups_of_equal_coins_give_no_bounds(method, trials, canaries, law):
     alarms, accepted = false_bounds(method, grouped(trials, canaries, law), delta=1e-5)
     assert accepted == REPEATS
     assert_covers(alarms, accepted, BETA)
@@ -84,7 +84,7 @@ def test_few_trials_ordered_by_the_number_of_inserted_canaries_give_no_bounds(tr
 
 @every_law
 @pytest.mark.parametrize(("trials", "canaries"), [(1, 256), (16, 64)])
-def test_groups_that_were_let_in_give_no_bounds_either(trials, canaries, law):
+def test_groups_that_pass_the_checks_give_no_bounds(trials, canaries, law):
     """The order of betting is a second line of defence: here the coins are sorted after they were checked."""
 
     def draw(rng):
@@ -101,7 +101,7 @@ def test_groups_that_were_let_in_give_no_bounds_either(trials, canaries, law):
 @pytest.mark.parametrize(
     ("trials", "canaries", "heads"), [(1, 100, 0.6), (200, 1, 0.6), (2, 100, 0.6), (10, 50, 0.55), (1, 2000, 0.55)]
 )
-def test_coins_that_are_not_quite_fair_give_no_bounds(trials, canaries, heads, law):
+def test_slightly_unfair_coins_give_no_bounds(trials, canaries, heads, law):
     def draw(rng):
         coins = rng.random((trials, canaries)) < heads
         return Scores(scores=LAWS[law](rng, coins.shape), coins=coins)
@@ -111,7 +111,7 @@ def test_coins_that_are_not_quite_fair_give_no_bounds(trials, canaries, heads, l
     assert_covers(alarms, accepted, BETA)
 
 
-def test_a_thousand_coins_of_which_600_are_ones_are_refused():
+def test_600_ones_among_1000_coins_are_refused():
     def draw(rng):
         coins = rng.random((1, 1000)) < 0.6
         return Scores(scores=rng.standard_normal(coins.shape), coins=coins)
