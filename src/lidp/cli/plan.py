@@ -9,7 +9,6 @@ import typer
 
 from lidp.claim import Claim
 from lidp.cli import options
-from lidp.designs import CoinFlip
 from lidp.planner import BudgetPlan, plan
 
 HELP = """Plan an audit: how many canaries and models it takes to refute a claim.
@@ -66,7 +65,7 @@ def _print(budget: BudgetPlan) -> None:
     for name in ("design", "canaries", "method", f"models for {budget.power:.0%}", "at models", "ε̂", "power"):
         table.add_column(name, justify="left" if name in ("design", "method") else "right")
     for row in budget.rows:
-        layout = "coin flip" if isinstance(row.design, CoinFlip) else "leave one out"
+        layout = row.design.label.replace("-", " ")
         models = f"{row.models:,}" if row.models is not None else f"> {row.simulated:,}"
         table.add_row(
             layout,

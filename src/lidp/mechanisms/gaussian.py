@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.arrays import Bools, Floats, Singles
 from lidp.claim import Neighbours
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.designs import Design
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 from lidp.streams import Purpose, check_seed, trial_words
@@ -53,7 +53,7 @@ def draw_gaussian(
     """
     trials, dimension, seed = checks.count(trials=trials), checks.count(dimension=dimension), check_seed(seed)
     threads = checks.count(threads=(os.cpu_count() or 1) if threads is None else threads)
-    if not isinstance(design, (CoinFlip, LeaveOneOut, ReplaceOne)):
+    if not isinstance(design, Design) or not design.has_canaries:
         raise InvalidArgument(f"design must be CoinFlip, LeaveOneOut or ReplaceOne, got {design!r}")
     draws = GaussianDraws.empty(design, trials, dimension)
     size = max(1, _SCORES_PER_BLOCK // design.canaries)
@@ -88,16 +88,14 @@ class GaussianDraws:
     @classmethod
     def empty(cls, design: Design, trials: int, dimension: int) -> GaussianDraws:
         """Return uninitialised draws for ``trials`` trials."""
-        flips = isinstance(design, CoinFlip)
         signal, noise = (np.empty((trials, design.canaries), np.float32) for _ in range(2))
-        coins = np.empty((trials, design.canaries if flips else 0), np.bool_)
-        held_out = 0 if isinstance(design, CoinFlip) else design.held_out
-        return cls(design, dimension, signal, noise, coins, HeldOutDraws.empty(trials, held_out))
+        coins = np.empty((trials, design.canaries if design.has_coins else 0), np.bool_)
+        return cls(design, dimension, signal, noise, coins, HeldOutDraws.empty(trials, design.held_out))
 
     def scores(self, sigma: float) -> Scores:
         """Return the scores at noise σ."""
         scores = self.signal + np.float32(sigma) * self.noise
-        if isinstance(self.design, CoinFlip):
+        if self.design.has_coins:
             return Scores(scores=scores, coins=self.coins, neighbours=self.design.neighbours)
         return Scores(inserted=scores, held_out=self.held_out.scores(sigma), neighbours=self.design.neighbours)
 
@@ -111,13 +109,13 @@ class GaussianDraws:
         rows = slice(trials.start, trials.stop)
         canaries, noise = states(Purpose.CANARIES), states(Purpose.NOISE, 1)
         outputs = (self.dimension, self.signal[rows], self.noise[rows])
-        if isinstance(self.design, CoinFlip):
+        if self.design.has_coins:
             paired = self.design.neighbours is Neighbours.REPLACE_ONE
             gaussian_trials.coin_flips(states(Purpose.COINS), canaries, noise, paired, *outputs, self.coins[rows])
         else:
             # The noise of the other arm; under replace-one, that of the same output outside the span of the canaries.
             other_noise, fresh_canaries = states(Purpose.NOISE, 0), states(Purpose.HELD_OUT)
-            one_output = isinstance(self.design, ReplaceOne)
+            one_output = self.design.models_per_trial == 1
             held_out = (self.held_out.lengths[rows], self.held_out.cosine[rows])
             gaussian_trials.two_arms(canaries, noise, other_noise, fresh_canaries, one_output, *outputs, *held_out)
 

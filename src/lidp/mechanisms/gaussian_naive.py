@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.arrays import Floats
 from lidp.claim import Neighbours
-from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.designs import Design
 from lidp.scores import Scores
 from lidp.streams import Purpose, check_seed, stream
 
@@ -30,7 +30,7 @@ def simulate_gaussian_naively(
 
         canaries = _sphere(rng(Purpose.CANARIES), design.canaries, dimension)
         noise = sigma * rng(Purpose.NOISE, 1).standard_normal(dimension)
-        if isinstance(design, CoinFlip):
+        if design.has_coins:
             coins = rng(Purpose.COINS).integers(0, 2, design.canaries)
             output = coins @ canaries + noise
             if design.neighbours is Neighbours.REPLACE_ONE:
@@ -39,13 +39,13 @@ def simulate_gaussian_naively(
         else:
             output = canaries.sum(axis=0) + noise
             inserted = canaries @ output
-            if isinstance(design, LeaveOneOut):
+            if design.models_per_trial == 2:  # held-out canaries are scored on a model without one of the inserted ones
                 output = canaries[:-1].sum(axis=0) + sigma * rng(Purpose.NOISE, 0).standard_normal(dimension)
             pair = inserted, _sphere(rng(Purpose.HELD_OUT), design.held_out, dimension) @ output
         for column, values in zip(columns, pair, strict=True):
             column.append(values)
     first, second = (np.array(column) for column in columns)
-    if isinstance(design, CoinFlip):
+    if design.has_coins:
         return Scores(scores=first, coins=second, neighbours=design.neighbours)
     return Scores(inserted=first, held_out=second, neighbours=design.neighbours)
 
