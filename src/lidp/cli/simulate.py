@@ -12,6 +12,7 @@ from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.score_files import write_scores
 from lidp.stats.gaussian_curve import gaussian_epsilon
+from lidp.store import is_store
 
 app = typer.Typer(help="Simulate scores of a mechanism with a known ε.", rich_markup_mode=None)
 
@@ -38,6 +39,8 @@ def gaussian(
         raise InvalidArgument(f"design must be one of {', '.join(layouts)}, got {design!r}")
     scores = simulate_gaussian(layouts[design], trials=trials, sigma=sigma, dimension=dimension, seed=seed)
     truth = gaussian_epsilon(1 / sigma, delta)
+    if is_store(out):
+        raise InvalidArgument(f"{out} is the store of an audit, which scores must not replace; choose another name")
     write_scores(scores, out)
     typer.echo(
         f"wrote {out}: {scores.trials:,} trials x {scores.canaries:,} canaries, true ε = {truth:.3g} at δ = {delta:g}"
