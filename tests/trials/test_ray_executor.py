@@ -21,6 +21,7 @@ from lidp.trials.trial import TrialSetup
 from tests import engine
 from tests.engine import DESIGNS, Many, Numbers, claim_for, closeness, leaky, run, same
 from tests.pages import ROOT
+from tests.pairs.test_pair_stores import Texts
 from tests.trials.nodes import LONGEST_TEST_SECONDS, Located
 
 pytestmark = pytest.mark.cluster
@@ -30,6 +31,22 @@ def test_result_is_that_of_one_process_bit_for_bit(ray):
     for design in DESIGNS:
         options = {"claim": claim_for(design), "design": design, "trials": 60}
         same(run(**options, executor=Ray()), run(**options))
+
+
+def test_audit_of_a_pair_is_that_of_one_process_bit_for_bit(ray, tmp_path):
+    options = {"claim": Claim(1.0), "runs": 4000, "stop_when": "never"}
+    expected = lidp.audit_pair(Texts(0.3), 0, 1, **options)
+
+    def interrupt(progress):
+        if progress.done > 100:
+            raise KeyboardInterrupt
+
+    store = tmp_path / "a.db"
+    with pytest.raises(lidp.AuditInterrupted):
+        lidp.audit_pair(Texts(0.3), 0, 1, **options, executor=Ray(), store=store, watch=interrupt)
+    resumed = lidp.audit_pair(Texts(0.3), 0, 1, **options, executor=Ray(), store=store)
+    assert resumed.witness() == expected.witness()
+    assert resumed.leak == expected.leak
 
 
 def test_trials_have_writable_arrays_global_generators_and_one_thread(ray):
