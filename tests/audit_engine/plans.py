@@ -21,7 +21,7 @@ def canary_plan(design=None, *, trials=12, stop_when="never", method=None):
         failure_probability=0.05,
         seed=SEED,
         stop_when=stop_when,
-        origin=None,
+        target_spec=None,
     )
 
 
@@ -34,7 +34,7 @@ def pair_plan(runs=500, *, stop_when="never"):
         failure_probability=0.05,
         seed=SEED,
         stop_when=stop_when,
-        origin=None,
+        target_spec=None,
         options={},
     )
 
