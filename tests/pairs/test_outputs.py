@@ -109,6 +109,16 @@ def test_columns_are_limited_to_the_known_and_then_the_commonest():
     assert columns.values[:, -1].tolist() == [2, 3]
 
 
+def test_known_columns_stay_where_later_outputs_have_more_than_can_be_kept():
+    """Which columns there are must not depend on later outputs."""
+    known = take_apart([{"early": 1.0, "rare": 2.0}]).look().names
+    crowd = [{f"{k}": 0.0 for k in range(400)} for _ in range(3)]
+    columns = take_apart(crowd).look(known)
+    assert columns.names[:2] == known
+    assert len(columns.names) == len(take_apart(crowd).look().names) < 400
+    assert np.isnan(columns.select(known)).all()
+
+
 @given(output=values)
 def test_equal_outputs_have_equal_identities(output):
     copied = take_apart([output, _rebuilt(output)])

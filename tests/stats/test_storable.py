@@ -267,7 +267,11 @@ def test_import_of_a_module_without_methods_is_refused(module, foreign_store, ca
 
 def test_resume_imports_the_module_of_the_method(tmp_path, capsys):
     path = tmp_path / "a.db"
-    options = AUDIT | {"method": Hoeffding(-0.05), "store": path, "target_spec": lidp.TargetSpec("python", {"path": "tests.engine:LEAKY"})}
+    options = AUDIT | {
+        "method": Hoeffding(-0.05),
+        "store": path,
+        "target_spec": lidp.TargetSpec("python", {"path": "tests.engine:LEAKY"}),
+    }
     with pytest.raises(lidp.AuditInterrupted):
         lidp.audit(LEAKY, executor=InterruptedAfter(20), **options)
     assert command(["resume", str(path), "--trust", "--quiet", "--import", "tests.stats.own_methods"]) == 1
