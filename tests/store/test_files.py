@@ -15,7 +15,7 @@ import lidp
 from lidp import StoreError
 from lidp.cli.app import run as lidp_command
 from lidp.designs.trial_record import TrialRecord
-from lidp.store import Store, is_store
+from lidp.store import Store, files, is_store
 from tests.engine import finished, run
 from tests.stores import edit, trial
 from tests.waiting import PATIENCE
@@ -80,6 +80,17 @@ def test_create_removes_an_empty_log_left_by_a_reader(tmp_path):
     assert Path(f"{path}-wal").exists()
     path.unlink()
     assert run(trials=3, store=path).bound.trials == 3
+
+
+def test_a_draft_that_its_writer_removes_meanwhile_is_no_hard_link(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    Store.create(path, {}).close()
+    draft = files.new_draft_path(path)
+    os.link(path, draft)
+    # The writer is faster than the reader that has just seen two names.
+    monkeypatch.setattr(files, "_remove_drafts", lambda _path: draft.unlink())
+    with Store.read(path) as opened:
+        assert opened.finished() == []
 
 
 def test_opening_a_store_with_hard_links_is_refused(tmp_path):

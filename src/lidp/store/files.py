@@ -9,6 +9,7 @@ import secrets
 import shutil
 import sqlite3
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -107,12 +108,9 @@ def resolve_only_name(path: Path) -> Path:
         StoreError: if the file has several names (hard links), for each of which SQLite would keep its own side files.
     """
     path = path.resolve()
-    try:
-        names = path.stat().st_nlink
-    except OSError:
-        return path
-    if names > 1:
-        names -= _remove_drafts(path)
+    if _count_names(path) > 1:
+        _remove_drafts(path)
+    names = _count_names(path)  # again: the process that creates the store may have removed its draft itself
     if names > 1:
         raise StoreError(
             f"{path} has {names} names (hard links), and trials written under one would be missing under another; copy it, "
@@ -126,16 +124,24 @@ def new_draft_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{secrets.token_hex(8)}{_DRAFT_SUFFIX}")
 
 
-def _remove_drafts(path: Path) -> int:
-    """Remove temporary names that a process left when it was killed while creating this store; return their number."""
+def _count_names(path: Path) -> int:
+    """Return how many names a file has; 0 if it cannot be looked at."""
+    try:
+        return path.stat().st_nlink
+    except OSError:
+        return 0
+
+
+def _remove_drafts(path: Path) -> None:
+    """Remove temporary names that a process left when it was killed while creating this store."""
     drafts = [
         draft
         for draft in path.parent.glob(f"{glob.escape(path.name)}.*{_DRAFT_SUFFIX}")
         if file_identity(draft) == file_identity(path)
     ]
     for draft in drafts:
-        draft.unlink(missing_ok=True)
-    return len(drafts)
+        with suppress(OSError):  # a folder that this process may not write to
+            draft.unlink(missing_ok=True)
 
 
 def publish_draft(draft: Path, path: Path) -> None:
