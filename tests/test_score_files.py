@@ -6,7 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from lidp import InvalidScores, Scores, npz_files
+from lidp import InvalidScores, Scores
+from lidp._runtime import npz_files
 from lidp.score_files import read_scores, write_scores
 
 ARMS = "trial,arm,score\n0,inserted,1.5\n0,held_out,0.5\n1,inserted,2\n1,held-out,-1\n"
@@ -131,8 +132,8 @@ def test_damaged_files_are_the_files_fault(tmp_path):
     np.savez_compressed(tmp_path / "good.npz", scores=rng.standard_normal((3, 2)), coins=rng.integers(0, 2, (3, 2)))
     good = (tmp_path / "good.npz").read_bytes()
     refused = 0
-    for place in range(0, len(good), 3):
-        (tmp_path / "bad.npz").write_bytes(good[:place] + bytes([good[place] ^ 0x5A]) + good[place + 1 :])
+    for offset in range(0, len(good), 3):
+        (tmp_path / "bad.npz").write_bytes(good[:offset] + bytes([good[offset] ^ 0x5A]) + good[offset + 1 :])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

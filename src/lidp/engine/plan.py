@@ -1,4 +1,4 @@
-"""``AuditPlan``: what an audit is to do, checked before anything runs, and as plain data for its store."""
+"""``AuditPlan``: the settings of an audit, checked before anything runs, and as plain data for its store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LARGEST_PAIR_EPSILON = 10.0
 class AuditPlan:
     """A checked plan.
 
-    ``trials`` is the budget, ``options`` hold what only one kind of audit needs, as plain data. A plan that was read from a
+    ``trials`` is the budget; ``options`` holds settings of one kind of audit only, as plain data. A plan that was read from a
     store has no target: no code of the target has been loaded.
     """
 
@@ -151,7 +151,7 @@ class AuditPlan:
 
     @property
     def rows(self) -> int:
-        """How many rows of scores the budget makes."""
+        """The number of rows of scores of the whole budget."""
         return self.design.rows(self.trials)
 
     @property
@@ -183,7 +183,7 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
     largest = getattr(chosen, "largest", math.inf)
     if largest <= claim.epsilon:
         raise InvalidArgument(
-            f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
+            f"{chosen.name} gives bounds up to ε = {largest:g} only, so a claim of {claim.epsilon:g} could never "
             f"be refuted; set largest={2 * claim.epsilon:g}"
         )
     chosen.check(probe)
@@ -214,6 +214,6 @@ def _method_of(plain: Any) -> Method:
 
 
 def _probe(design: Design, sequential: bool) -> Scores:
-    """Scores of the design's shape, to ask a method whether it covers it."""
+    """Return scores of the shape of a design, with which a method checks whether it applies."""
     arrays = {name: np.asarray(array) for name, array in design.perfect_arrays(1).items() if name != "neighbours"}
     return Scores.of_block(**arrays, neighbours=design.neighbours, sequential=sequential)
