@@ -132,7 +132,7 @@ def test_unfinished_result_says_so():
     assert not going.provisional  # the bound holds as it stands
     assert not replace(going, verdict=Verdict.REFUTED).unfinished
     assert replace(going, method=lidp.Wilson()).provisional
-    assert "the audit is not finished" in str(replace(going, verdict=Verdict.UNDECIDED))
+    assert "the audit is not finished" in str(replace(going, verdict=Verdict.INCONCLUSIVE))
 
 
 def test_store_keeps_the_versions_that_began_the_audit(tmp_path, monkeypatch):
@@ -227,7 +227,7 @@ def test_early_stop_gives_the_bound_at_the_first_refutation():
 
 
 def test_too_few_trials_are_inconclusive():
-    assert run(SILENT, trials=2, claim=Claim(5.0, 1e-5)).verdict is Verdict.UNDECIDED
+    assert run(SILENT, trials=2, claim=Claim(5.0, 1e-5)).verdict is Verdict.INCONCLUSIVE
     assert run(SILENT, trials=60).verdict is Verdict.NOT_REFUTED
 
 

@@ -144,7 +144,7 @@ def test_a_method_that_is_not_anytime_valid_says_nothing_half_way(tmp_path):
     with pytest.raises(AuditInterrupted) as caught:
         run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
     assert caught.value.result is not None
-    assert caught.value.result.verdict is Verdict.UNDECIDED
+    assert caught.value.result.verdict is Verdict.INCONCLUSIVE
     assert "gives no verdict until all 400 trials" in str(caught.value.result)
 
 

@@ -133,7 +133,7 @@ def test_large_claims_can_be_refuted_too():
     result = run(claim=Claim(12.0), trials=3)
     assert result.method.largest == 24
     assert run(claim=Claim(12.0), trials=3, method="coin-wager").method.largest == 24
-    with pytest.raises(InvalidArgument, match="looks no further than ε = 10"):
+    with pytest.raises(InvalidArgument, match="gives bounds up to ε = 10 only"):
         run(claim=Claim(12.0), trials=3, method=lidp.CoinWager())
 
 

@@ -3,7 +3,7 @@ import pytest
 from lidp import Claim, CoinFlip, Direction, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
 
 
-def test_claim_reads_well():
+def test_claim_as_text():
     assert str(Claim(2, 1e-5)) == "(2, 1e-05)-DP under add-remove neighbours"
 
 
@@ -11,23 +11,23 @@ def test_claim_reads_well():
     ("epsilon", "delta", "names"),
     [(-1, 0, "epsilon"), (float("nan"), 0, "epsilon"), (float("inf"), 0, "epsilon"), (1, 1, "delta"), (1, -0.1, "delta")],
 )
-def test_claim_refuses_what_means_nothing(epsilon, delta, names):
+def test_claim_outside_its_range_is_refused(epsilon, delta, names):
     with pytest.raises(InvalidArgument, match=names):
         Claim(epsilon, delta)
 
 
-def test_a_claim_must_be_of_numbers():
+def test_claim_that_is_not_a_number_is_refused():
     with pytest.raises(InvalidArgument, match="'two'"):
         Claim("two")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [lambda: Claim(1, 0, "bogus"), lambda: CoinFlip(3, "bogus")])
-def test_unknown_neighbours(make):
+def test_unknown_neighbours_are_refused(make):
     with pytest.raises(InvalidArgument, match="'bogus'"):
         make()
 
 
-def test_designs_say_what_they_cost_and_what_they_are_about():
+def test_designs_have_models_per_trial_and_neighbours():
     assert (LeaveOneOut(8, 4).models_per_trial, LeaveOneOut(8, 4).neighbours) == (2, Neighbours.ADD_REMOVE)
     assert (ReplaceOne(8, 4).models_per_trial, ReplaceOne(8, 4).neighbours) == (1, Neighbours.REPLACE_ONE)
     assert (CoinFlip(8).models_per_trial, CoinFlip(8).neighbours) == (1, Neighbours.ADD_REMOVE)
@@ -38,11 +38,11 @@ def test_designs_say_what_they_cost_and_what_they_are_about():
     "make",
     [lambda: LeaveOneOut(0, 1), lambda: LeaveOneOut(1, 0), lambda: CoinFlip(1.5), lambda: LeaveOneOut(float("inf"), 1)],
 )
-def test_designs_refuse_counts_that_are_not(make):
+def test_design_with_an_invalid_count_is_refused(make):
     with pytest.raises(InvalidArgument, match="whole number"):
         make()
 
 
-def test_both_is_forward_and_backward():
+def test_direction_both_consists_of_forward_and_backward():
     assert Direction.BOTH.parts == (Direction.FORWARD, Direction.BACKWARD)
     assert Direction.FORWARD.parts == (Direction.FORWARD,)

@@ -132,8 +132,8 @@ def test_damaged_files_are_the_files_fault(tmp_path):
     np.savez_compressed(tmp_path / "good.npz", scores=rng.standard_normal((3, 2)), coins=rng.integers(0, 2, (3, 2)))
     good = (tmp_path / "good.npz").read_bytes()
     refused = 0
-    for place in range(0, len(good), 3):
-        (tmp_path / "bad.npz").write_bytes(good[:place] + bytes([good[place] ^ 0x5A]) + good[place + 1 :])
+    for offset in range(0, len(good), 3):
+        (tmp_path / "bad.npz").write_bytes(good[:offset] + bytes([good[offset] ^ 0x5A]) + good[offset + 1 :])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -6,7 +6,7 @@ from lidp import CoinFlip, InvalidArgument, InvalidScores, LeaveOneOut, MethodNo
 from lidp.scores import _chance_of
 
 
-def test_arms():
+def test_two_arms_make_leave_one_out_scores():
     scores = Scores(inserted=np.ones((5, 3)), held_out=np.zeros((5, 2)))
     assert scores.design == LeaveOneOut(canaries=3, held_out=2)
     assert (scores.trials, scores.canaries, scores.models) == (5, 3, 10)
@@ -15,13 +15,13 @@ def test_arms():
         scores.flips()
 
 
-def test_replace_one():
+def test_replace_one_neighbours_make_replace_one_scores():
     scores = Scores(inserted=[[1]], held_out=[[0]], neighbours="replace-one")
     assert scores.design == ReplaceOne(1, 1)
     assert scores.models == 1
 
 
-def test_coins():
+def test_coins_make_coin_flip_scores():
     scores = Scores(scores=[[1, 2], [3, 4]], coins=[[0, 1], [1, 0]])
     assert scores.design == CoinFlip(2)
     assert scores.flips()[1].dtype == bool
@@ -29,7 +29,7 @@ def test_coins():
         scores.arms()
 
 
-def test_the_arrays_are_copies_and_cannot_be_changed():
+def test_arrays_are_read_only_copies():
     mine = np.ones((2, 2))
     scores = Scores(inserted=mine, held_out=mine)
     mine[0, 0] = 7
@@ -78,18 +78,21 @@ def spoiled(value):
         ({"inserted": GOOD, "coins": GOOD}, "got coins and inserted"),
         ({}, "got nothing"),
         ({"scores": np.ones((4, 32)), "coins": np.ones((4, 32))}, "coins must be fair, but 128 of 128 are 1"),
-        ({"scores": np.ones((50, 4)), "coins": [[0, 1, 1, 0]] * 50}, "exactly 2 of the 4 canaries are in, in every trial"),
+        (
+            {"scores": np.ones((50, 4)), "coins": [[0, 1, 1, 0]] * 50},
+            "exactly 2 of the 4 canaries are inserted in every trial",
+        ),
         ({"scores": GOOD, "coins": GOOD, "failed": [1, 0]}, r"failed must be 3 trials x 1 runs"),
         ({"inserted": GOOD, "held_out": GOOD, "failed": [1, 0, 0]}, r"failed must be 3 trials x 2 runs"),
         ({"inserted": np.array([["1e4000"]], dtype=np.longdouble), "held_out": [[1]]}, "got inf at trial 0"),
     ],
 )
-def test_what_is_wrong_is_named(arrays, message):
+def test_invalid_arrays_are_refused_with_the_reason(arrays, message):
     with pytest.raises(InvalidScores, match=message):
         Scores(**arrays)
 
 
-def test_an_unknown_relation():
+def test_unknown_neighbours_are_refused():
     with pytest.raises(InvalidArgument, match="'next-door'"):
         Scores(inserted=GOOD, held_out=GOOD, neighbours="next-door")
 
@@ -105,7 +108,7 @@ def test_failed_runs_are_kept_and_marked():
         Scores(inserted=spoiled(np.nan), held_out=GOOD, failed=[[1, 0], [0, 0], [0, 0]])
 
 
-def test_joining_is_the_inverse_of_slicing():
+def test_join_inverts_slicing():
     rng = np.random.default_rng(0)
     scores = Scores(scores=rng.standard_normal((5, 3)), coins=rng.integers(0, 2, (5, 3)), failed=[0, 1, 0, 0, 1])
     again = Scores.join([scores[:2], scores[2:3], scores[3:]])
@@ -131,14 +134,14 @@ def sorted_by_coin(trials, canaries, seed=0):
         (256, 1, "1 of 255 coins of consecutive trials differ"),
     ],
 )
-def test_coins_in_an_order_that_fair_coins_do_not_make_are_refused(trials, canaries, seen):
+def test_coins_in_an_order_unlikely_for_fair_coins_are_refused(trials, canaries, seen):
     with pytest.raises(InvalidScores, match=f"{seen}.*were they sorted by coin.*in which they were drawn"):
         Scores(**sorted_by_coin(trials, canaries))
 
 
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize(("trials", "canaries"), [(60, 2), (250, 8), (100, 64), (40, 255)])
-def test_trials_ordered_by_how_many_of_their_canaries_are_in_are_refused(trials, canaries, step):
+def test_trials_ordered_by_their_number_of_inserted_canaries_are_refused(trials, canaries, step):
     rng = np.random.default_rng(trials)
     coins = rng.integers(0, 2, (trials, canaries))
     coins = coins[np.argsort(coins.sum(axis=1), kind="stable")][::step]
@@ -178,7 +181,7 @@ def test_unfair_coins_are_refused_at_one_in_a_million(heads, accepted):
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 40, 1001])
-def test_the_chance_of_uneven_coins_is_never_below_the_exact_one_and_tight_in_the_tail(size):
+def test_chance_of_uneven_coins_is_an_upper_bound_that_is_tight_in_the_tail(size):
     for heads in range(size + 1):
         exact = min(1.0, 2 * stats.binom.sf(max(heads, size - heads) - 1, size, 0.5))
         assert exact * (1 - 1e-9) <= _chance_of(heads, size) <= 1
@@ -186,7 +189,7 @@ def test_the_chance_of_uneven_coins_is_never_below_the_exact_one_and_tight_in_th
             assert _chance_of(heads, size) < 1.1 * exact
 
 
-def test_being_stopped_early_is_never_forgotten():
+def test_stopped_early_mark_survives_slicing_and_joining():
     rng = np.random.default_rng(0)
     coins = rng.integers(0, 2, (6, 3))
     scores = Scores(scores=rng.standard_normal((6, 3)), coins=coins, stopped_early=True)

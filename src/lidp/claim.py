@@ -21,7 +21,7 @@ class Neighbours(StrEnum):
 
 
 def neighbours_named(value: object) -> Neighbours:
-    """The relation of that name."""
+    """Return the neighbour relation with this name."""
     try:
         return Neighbours(value)  # type: ignore[arg-type]  # whatever it is, the enumeration knows it or not
     except ValueError:
@@ -42,7 +42,7 @@ class Direction(StrEnum):
 
     @property
     def parts(self) -> tuple[Direction, ...]:
-        """The single directions that this one stands for."""
+        """The single directions of which this one consists."""
         if self is Direction.BOTH:
             return (Direction.FORWARD, Direction.BACKWARD)
         return (self,)

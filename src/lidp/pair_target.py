@@ -1,4 +1,4 @@
-"""``PairTarget``: a mechanism and two neighbouring data sets, for audits that look at nothing but outputs."""
+"""``PairTarget``: a mechanism and two neighbouring data sets, for audits that use nothing but outputs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lidp.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class PairTarget:
-    """What to audit: which of two data sets went in, seen from what came out.
+    """The target of a pair audit, which infers from an output which of two data sets the mechanism got.
 
     Attributes:
         mechanism: ``mechanism(dataset, rng) -> output`` with a numpy ``Generator`` for all its randomness. Outputs may be numbers,
             vectors, strings, tuples, lists of any length, dicts, None. If it also has ``many(dataset, size, rng)``, which returns
-            the outputs of so many independent runs (a list, or an array with a row for each), that is used instead.
+            the outputs of ``size`` independent runs (a list, or an array with one row per run), that is used instead.
         d0, d1: data sets that are neighbours in the sense of the claim.
-        features: ``features(output) -> sequence of numbers``, to be looked at beside what is looked at anyway.
-        name: for results.
+        features: ``features(output) -> sequence of numbers``, given to the classifier in addition to the output's own numbers.
+        name: the name of the target in results.
     """
 
     mechanism: Callable[..., Any]
@@ -39,5 +39,5 @@ class PairTarget:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """All that decides what is audited."""
+        """Everything that determines what is audited."""
         return self.mechanism, self.d0, self.d1, self.features

@@ -1,4 +1,4 @@
-"""The budget planner: how many models it takes, by simulating the audit of a Gaussian mechanism of the suspected ε."""
+"""The budget planner: simulate audits of a Gaussian mechanism of the suspected ε to see how many models they need."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from lidp.stats.registry import default_method
 Floats = NDArray[np.float64]
 
 _MOST_MODELS = 8_192
-_MOST_SCORES = 2_000_000  # a trial budget ends where simulating it would take this many scores
+_MOST_SCORES = 2_000_000  # scores per simulated audit, at most
 _USUAL_CANARIES = (16, 64, 256)
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One way to spend models.
+    """One way to spend a budget of models.
 
-    ``models`` is what the wished-for power takes, None if it is beyond what was simulated. ``epsilon`` and ``power`` are the
-    expected bound and the chance to refute at ``at_models`` models.
+    ``models`` is the number that reaches the desired power, None if no simulated number does. ``epsilon`` and ``power`` are the
+    expected bound and the probability of a refutation with ``at_models`` models.
     """
 
     design: Design
@@ -40,12 +40,12 @@ class PlanRow:
     epsilon: float
     power: float
     simulated: int
-    """models up to which audits were simulated"""
+    """the largest number of models that was simulated"""
 
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What the planner found, and what it recommends: the row that refutes with the fewest models."""
+    """The rows that the planner compared, and its recommendation: the row that needs the fewest models."""
 
     claim: Claim
     suspect: float
@@ -55,9 +55,9 @@ class BudgetPlan:
     rows: tuple[PlanRow, ...]
     seconds_per_model: float | None = None
     price_per_hour: float | None = None
-    """of one worker: a machine, a graphics card, a core"""
+    """price of one worker (a machine, a graphics card, a core) per hour"""
     workers: int | None = None
-    """how many work at once"""
+    """workers that run at the same time"""
 
     @property
     def recommended(self) -> PlanRow | None:
@@ -66,7 +66,7 @@ class BudgetPlan:
         return min(able, key=lambda row: row.models or 0) if able else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Return plain data, ready for JSON."""
 
         def plain(row: PlanRow) -> dict[str, Any]:
             return {
@@ -99,16 +99,16 @@ class BudgetPlan:
         }
 
     def seconds(self, models: int) -> float | None:
-        """What so many models cost on one worker."""
+        """Return the seconds that ``models`` models take on one worker."""
         return None if self.seconds_per_model is None else models * self.seconds_per_model
 
     def machine_hours(self, row: PlanRow) -> float | None:
-        """Models × time: what a row keeps workers busy for, all together."""
+        """Return models × time in hours: the total working time of all workers."""
         seconds = None if row.models is None else self.seconds(row.models)
         return None if seconds is None else seconds / 3600
 
     def wall_clock_seconds(self, row: PlanRow) -> float | None:
-        """How long a row takes if so many workers run trials at once; the models of one trial are trained in turn."""
+        """Return the elapsed seconds with all workers running trials; the models of one trial are trained one after the other."""
         if row.models is None or self.seconds_per_model is None:
             return None
         per_trial = row.design.models_per_trial
@@ -116,20 +116,18 @@ class BudgetPlan:
         return rounds * per_trial * self.seconds_per_model
 
     def cost(self, row: PlanRow) -> float | None:
-        """Models × time × price. Workers that are paid for while they wait come on top."""
+        """Return models × time × price, without the cost of idle workers."""
         hours = self.machine_hours(row)
         return None if hours is None or self.price_per_hour is None else hours * self.price_per_hour
 
     def sentence(self) -> str:
-        """The recommendation in words."""
+        """Return the recommendation in words."""
         best = self.recommended
         wish = (
             f"to refute ε = {self.claim.epsilon:g} with {self.power:.0%} probability if the truth is ε = {self.suspect:g}"
         )
         if best is None:
-            return (
-                f"none of these suffices {wish}; suspect more, allow more canaries, or accept a larger failure probability"
-            )
+            return f"no budget suffices {wish}; suspect a larger ε, allow more canaries, or accept a larger failure probability"
         layout = "coin flips" if best.design.has_coins else best.design.label
         cost = self.seconds(best.models or 0)
         time = f", about {_duration(cost)} of training" if cost is not None else ""
@@ -137,14 +135,14 @@ class BudgetPlan:
         return f"{wish}: {chosen}{time}{self._on_workers(best)}"
 
     def _on_workers(self, row: PlanRow) -> str:
-        """Time and price of a row in words, as far as they were asked for."""
+        """Return the time and price of a row in words, if workers and prices are given."""
         wall, hours, cost = self.wall_clock_seconds(row), self.machine_hours(row), self.cost(row)
-        told = ""
+        words = ""
         if wall is not None and self.workers is not None:
-            told += f", {_duration(wall)} with {self.workers:,} workers at once"
+            words += f", {_duration(wall)} with {self.workers:,} workers at once"
         if cost is not None:
-            told += f", {hours:,.1f} machine hours at {self.price_per_hour:,.2f} = {cost:,.2f}"
-        return told
+            words += f", {hours:,.1f} machine hours at {self.price_per_hour:,.2f} = {cost:,.2f}"
+        return words
 
 
 def plan(
@@ -162,28 +160,28 @@ def plan(
     repeats: int = 200,
     seed: int = 0,
 ) -> BudgetPlan:
-    """How many models refute the claim with the given power, if the truth is a Gaussian mechanism of ε = ``suspect``.
+    """Return how many models refute the claim with the given power if the mechanism is Gaussian with ε = ``suspect``.
 
     Args:
         claim: what is claimed.
-        suspect: the ε that one fears, larger than the claim's.
-        models: report what so many models can be expected to reach, too.
-        canaries: only this number of canaries; otherwise several are compared.
-        dimension: of the space the canaries live in, for the interference between them; None for none.
-        power: the probability with which the claim is to be refuted.
-        failure_probability: β of the audits that are planned.
-        seconds_per_model: for the time it takes.
-        price_per_hour: of one worker, for the cost: models × time × price.
-        workers: machines, cards or cores that work at once, for the time on the clock.
-        repeats: simulated audits per way; the power is known to about 1/sqrt(4·repeats).
-        seed: of the simulation.
+        suspect: the suspected true ε, larger than the claim's.
+        models: also report what to expect from this number of models.
+        canaries: the number of canaries per trial; if left out, several numbers are compared.
+        dimension: the dimension of the canaries, which determines how much they interfere; None for no interference.
+        power: the desired probability of refuting the claim.
+        failure_probability: β of the planned audits.
+        seconds_per_model: training time of one model, for the total time.
+        price_per_hour: price of one worker, for the cost: models × time × price.
+        workers: machines, graphics cards or cores that run at the same time, for the elapsed time.
+        repeats: simulated audits per row; the standard error of the power is at most 1/sqrt(4·repeats).
+        seed: the seed of the simulation.
     """
     suspect = checks.positive(suspect=suspect)
     power = checks.probability(power=power)
     repeats = checks.count(repeats=repeats)
     if suspect <= claim.epsilon:
         raise InvalidArgument(
-            f"suspect must be above the claim's ε of {claim.epsilon:g}, or nothing is wrong, got {suspect:g}"
+            f"suspect must be above the claim's ε of {claim.epsilon:g}, or there is nothing to refute, got {suspect:g}"
         )
     if claim.neighbours is not Neighbours.ADD_REMOVE:
         raise InvalidArgument("the planner simulates add-remove neighbours; plan for those, the budget is about the same")
@@ -206,7 +204,7 @@ def plan(
     for design in designs:
         row = _row(design, claim, sigma, models, dimension, power, failure_probability, repeats, seed, enough)
         rows.append(row)
-        # Ways that take many times the models of the best one are not simulated to their end.
+        # Stop simulating designs that need many times the models of the best one.
         enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
     costs = (seconds_per_model, price_per_hour, workers)
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), *costs)
@@ -224,12 +222,12 @@ def _row(
     seed: int,
     enough: int,
 ) -> PlanRow:
-    """Simulate audits until the claim falls, or until so many models are spent that another row is better."""
+    """Simulate audits until the claim is refuted, or until ``enough`` models are spent, when another row is better."""
     per_trial = design.models_per_trial
     most = max(1, min(enough // per_trial, _MOST_SCORES // design.canaries))
     at = None if models is None else min(most, max(1, models // per_trial))
     if not design.has_coins:
-        repeats = max(1, repeats // 4)  # for comparison: slower to simulate, and it has never been the best
+        repeats = max(1, repeats // 4)  # for comparison only: slow to simulate, and never the best so far
     needed = np.full(repeats, np.inf)
     for repeat in range(repeats):
         needed[repeat] = _trials_to_refute(design, claim, sigma, most, dimension, failure_probability, seed + repeat)
@@ -240,10 +238,10 @@ def _row(
     epsilons = []
     for repeat in range(min(repeats, 50)):
         scores = _scores(design, sigma, at, dimension, seed + repeat)
-        found = default_method(scores.design, claim.epsilon).bound(
+        bound = default_method(scores.design, claim.epsilon).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
-        epsilons.append(found.epsilon)
+        epsilons.append(bound.epsilon)
     return PlanRow(
         design,
         default_method(design).name,
@@ -264,19 +262,19 @@ def _trials_to_refute(
     failure_probability: float,
     seed: int,
 ) -> float:
-    """The trial at which the claim falls in one simulated audit; infinite if it does not within ``most``."""
+    """Return the trial at which one simulated audit refutes the claim; infinity if it does not within ``most`` trials."""
     trials = min(8, most)
     while True:
         scores = _scores(design, sigma, trials, dimension, seed)
-        found = default_method(scores.design, claim.epsilon).bound(
+        bound = default_method(scores.design, claim.epsilon).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
-        fell = next((seen for seen, epsilon in found.path if epsilon > claim.epsilon), None)
-        if fell is not None:
-            return fell
+        refuted_at = next((seen for seen, epsilon in bound.path if epsilon > claim.epsilon), None)
+        if refuted_at is not None:
+            return refuted_at
         if trials == most:
             return math.inf
-        # A trial's scores depend on the seed and its number only, so a longer audit begins like the shorter one.
+        # A trial's scores depend on the seed and its number only, so a longer audit starts with the trials of the shorter one.
         trials = min(4 * trials, most)
 
 

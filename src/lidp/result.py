@@ -1,4 +1,4 @@
-"""``AuditResult``: the verdict, and all that is needed to judge or re-check it."""
+"""``AuditResult``: the verdict, and everything needed to examine or recheck it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 INDEPENDENT_RUNS = "the mechanism's randomness comes from rng, or is independent from run to run"
-"""What every bound of an audit rests on: runs that share noise are not independent."""
-RETRIED = "the mechanism draws all its randomness from rng, so that a second try is the same run"
-"""What a bound rests on besides, if trials were tried again."""
+"""Assumption of every bound: runs that share noise are not independent."""
+RETRIED = "the mechanism draws all its randomness from rng, so that a retried trial is the same run"
+"""Further assumption of a bound if trials were retried."""
 
 
 class Verdict(StrEnum):
-    """What an audit says about its claim."""
+    """The conclusion of an audit about its claim."""
 
     REFUTED = "refuted"
     NOT_REFUTED = "not refuted"
-    UNDECIDED = "undecided budget"
-    """no mechanism, however leaky, could have been refuted with this many trials"""
+    INCONCLUSIVE = "inconclusive"
+    """too few trials to refute any mechanism, however leaky"""
 
 
 @dataclass(frozen=True)
 class TrialNote:
-    """What is known of a trial besides its scores."""
+    """Facts about a trial other than its scores."""
 
     index: int
     seconds: float
@@ -69,63 +69,63 @@ class AuditResult:
     scores: Scores = field(repr=False, compare=False)
     notes: tuple[TrialNote, ...] = field(repr=False, compare=False)
     versions: Mapping[str, str] = field(repr=False, compare=False)
-    """those with which the audit was begun; empty if its store is too old to say"""
+    """package versions that started the audit; empty if its store is too old to record them"""
     seconds: float = field(default=0.0, compare=False)
     facts: Mapping[str, float | str] = field(default_factory=dict)
-    """what the target says of itself, such as its noise"""
+    """facts that the target states about itself, such as its noise"""
     configuration: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """what the audit was asked to do, as its store keeps it"""
+    """the settings of the audit, as its store keeps them"""
     computed_with: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """the versions that computed the bound from the scores, which may be later ones"""
+    """package versions that computed the bound from the scores, possibly later ones"""
     leak: str = ""
-    """for two data sets: where outputs differ most between them, in words"""
+    """pair audits only: where the outputs of the two data sets differ most, in words"""
 
     @property
     def models(self) -> int:
-        """All models that were trained for the bound, those of the preparation included."""
+        """The number of models trained, including those of the preparation."""
         return self.bound.models + self.preparation_models
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the bound rests on: the assumptions of the method, and those of running the mechanism."""
+        """All assumptions of the bound: those of the method and those about runs."""
         return (*self.bound.assumptions, *self._run_assumptions())
 
     def _run_assumptions(self) -> tuple[str, ...]:
-        """Return what the bound assumes of the runs, whatever the method."""
+        """Return the assumptions about runs, which every method needs."""
         return (INDEPENDENT_RUNS, RETRIED) if self.retried_trials else (INDEPENDENT_RUNS,)
 
     @property
     def unfinished(self) -> bool:
-        """Whether trials that were planned may still come: the verdict is one so far."""
+        """Whether planned trials are missing that may still change the verdict."""
         return self.verdict is not Verdict.REFUTED and self.bound.trials < self.planned_trials
 
     @property
     def provisional(self) -> bool:
-        """Whether a method that speaks only at the end was asked before it: the bound proves nothing yet."""
+        """Whether the method gives no valid bound before the last planned trial, and trials are missing."""
         return not self.method.anytime and self.bound.trials < self.planned_trials
 
     @property
     def trial_seconds(self) -> float:
-        """The time of all trials that the bound uses, whoever ran them; for two data sets that of the audit."""
+        """Total seconds of the trials that the bound uses, over all workers."""
         return sum(note.seconds for note in self.notes) if self.notes else self.seconds
 
     @property
     def failed_runs(self) -> int:
-        """How many runs of the mechanism failed; they are kept, as outputs that nobody bets on."""
+        """The number of failed runs; they are kept as outputs on which nothing is bet."""
         return int(self.scores.failed.sum()) + sum(WHOLE_TRIAL in note.failures for note in self.notes)
 
     @property
     def retried_trials(self) -> int:
-        """How many trials were run a second time, because a worker process had died."""
+        """The number of trials that were retried because a worker process had died."""
         return sum(note.attempts > 1 for note in self.notes)
 
     @property
     def unscored_canaries(self) -> int:
-        """How many canaries could not be scored and got a constant."""
+        """The number of canaries that could not be scored and got a constant score."""
         return sum(int(value) for note in self.notes for name, value in note.metadata.items() if name.endswith("_unscored"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON; the scores are in the witness."""
+        """Return plain data, ready for JSON, without the scores; :meth:`witness` holds those."""
         return {
             "verdict": str(self.verdict),
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
@@ -152,11 +152,11 @@ class AuditResult:
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The result as JSON."""
+        """Return the result as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def witness(self) -> dict[str, Any]:
-        """Enough to re-check the verdict from the scores alone, without the mechanism: see :func:`recheck`."""
+        """Return the scores and settings from which :func:`recheck` computes the verdict again, without the mechanism."""
         arrays = {name: array.tolist() for name, array in self.scores.to_arrays().items()}
         for name in ("inserted", "held_out", "scores"):
             if name in arrays:
@@ -173,7 +173,7 @@ class AuditResult:
         }
 
     def table(self) -> Table:
-        """The result as a rich table."""
+        """Return the result as a rich table."""
         from rich.table import Table
 
         table = Table(title=f"{self.target}: {self.verdict}", show_header=False, title_justify="left")
@@ -203,7 +203,7 @@ class AuditResult:
                 for name, value in self.facts.items()
             )
             lines.append(f"  target     {', '.join(values)}")
-        lines.extend(f"  trouble    {text}" for text in self._troubles())
+        lines.extend(f"  problem    {text}" for text in self._problems())
         lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
         lines.extend(f"  note       {text}" for text in self._notes_on_verdict())
         lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
@@ -213,31 +213,31 @@ class AuditResult:
         done = f"{self.bound.trials:,} of {self.planned_trials:,} {self.design.unit}"
         if not self.design.has_canaries:
             spent = self.preparation_models
-            return done + (f", {spent:,} more to choose the data sets" if spent else "")
+            return done + (f", and {spent:,} to choose the data sets" if spent else "")
         prepared = f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""
         return f"{done} x {self.bound.canaries:,} canaries, {self.models:,} models{prepared}"
 
-    def _troubles(self) -> list[str]:
-        troubles = []
+    def _problems(self) -> list[str]:
+        problems = []
         if self.failed_runs or self.retried_trials:
-            troubles.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
+            problems.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
         if self.unscored_canaries:
-            troubles.append(f"{self.unscored_canaries:,} canaries could not be scored and got a constant")
-        return troubles
+            problems.append(f"{self.unscored_canaries:,} canaries could not be scored and got a constant score")
+        return problems
 
     def _notes_on_verdict(self) -> list[str]:
         unit = self.design.unit
         if self.provisional:
             return [f"{self.bound.method} gives no verdict until all {self.planned_trials:,} {unit} are finished"]
-        if self.verdict is not Verdict.UNDECIDED:
+        if self.verdict is not Verdict.INCONCLUSIVE:
             return []
-        plan = "lidp plan says how many it takes" if self.design.has_canaries else "raise runs"
+        plan = "lidp plan computes how many it takes" if self.design.has_canaries else "increase runs"
         remedy = "the audit is not finished" if self.unfinished else plan
-        return [f"no mechanism could have been refuted with so few {unit}; {remedy}"]
+        return [f"too few {unit} to refute any mechanism; {remedy}"]
 
 
 class AuditInterrupted(KeyboardInterrupt):
-    """An interrupt, with the result so far; all finished trials are in the store, if there is one."""
+    """An interrupt, with the result so far; the store, if there is one, holds all finished trials."""
 
     def __init__(self, result: AuditResult | None) -> None:
         super().__init__("the audit was interrupted")
@@ -262,16 +262,16 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
         **arrays,
         neighbours=claim.neighbours,
         sequential=witness["sequential"],
-        stopped_early=witness.get("stopped_early", False),  # which older witnesses do not say
+        stopped_early=witness.get("stopped_early", False),  # older witnesses do not have it
     )
     method = from_plain(witness["method"], classes=methods)
-    found = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
-    if found.epsilon != witness["epsilon"]:
-        raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {found.epsilon}")
-    if found.refutes(claim) != witness["refuted"]:
+    recomputed = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
+    if recomputed.epsilon != witness["epsilon"]:
+        raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {recomputed.epsilon}")
+    if recomputed.refutes(claim) != witness["refuted"]:
         stated = "refuted" if witness["refuted"] else "not refuted"
         raise InvalidArgument(f"the witness states that {claim} is {stated}, its scores say otherwise")
-    return found
+    return recomputed
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

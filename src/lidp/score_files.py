@@ -1,4 +1,4 @@
-"""Scores in files: ``.npz`` arrays and ``.csv`` tables. Reading runs no code from the file."""
+"""Read and write scores as ``.npz`` arrays or ``.csv`` tables. Reading runs no code from the file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ARMS = {"inserted": "inserted", "held_out": "held_out", "held-out": "held_out"}
 
 
 def read_scores(path: str | Path, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Scores:
-    """Scores from a ``.npz`` file (``inserted`` and ``held_out``, or ``scores`` and ``coins``) or a ``.csv`` table.
+    """Return scores from a ``.npz`` file (``inserted`` and ``held_out``, or ``scores`` and ``coins``) or a ``.csv`` table.
 
     The table has the columns ``trial``, ``score`` and either ``arm`` (inserted or held_out) or ``coin`` (0 or 1), a row
     per canary. Trials are taken in the order of their numbers, canaries in the order of their rows.
     """
     path = Path(path)
-    if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it takes impossible names for what they are
+    if not os.path.isfile(path):  # noqa: PTH113  # unlike Path.is_file, it returns False for impossible names
         raise InvalidScores(f"{path}: there is no such file")
     suffix = path.suffix.lower()
     if suffix == ".npz":
@@ -59,13 +59,13 @@ def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
         if len(fitting) > 1:
             raise InvalidScores(f"{path}: has both inserted and held_out, and scores and coins; keep one of the two")
         if not fitting:
-            found = ", ".join(sorted(present)) or "nothing"
-            raise InvalidScores(f"{path}: expected the arrays inserted and held_out, or scores and coins; found {found}")
+            names = ", ".join(sorted(present)) or "nothing"
+            raise InvalidScores(f"{path}: expected the arrays inserted and held_out, or scores and coins; found {names}")
         arrays: dict[str, object] = {name: known[name] for name in fitting[0] | ({"failed"} & set(known))}
         arrays |= {name: bool(known[name]) for name in _MARKS if name in known}
     except InvalidScores:
         raise
-    except Exception as error:  # noqa: BLE001  # a damaged file makes the reader fail in a dozen ways, all the file's fault
+    except Exception as error:  # noqa: BLE001  # a damaged file makes the reader fail in many ways
         raise InvalidScores(f"{path}: not a readable .npz file of plain numbers ({error})") from None
     return _named(path, arrays, neighbours)
 
@@ -79,8 +79,8 @@ def _read_csv(path: Path, neighbours: Neighbours | str) -> Scores:
             if {"arm", "coin"} <= columns:
                 raise InvalidScores(f"{path}: has both a column arm and a column coin; keep one of the two")
             if kind is None or not {"trial", "score"} <= columns:
-                found = ", ".join(sorted(columns)) or "nothing"
-                raise InvalidScores(f"{path}: expected the columns trial, arm or coin, score; found {found}")
+                names = ", ".join(sorted(columns)) or "nothing"
+                raise InvalidScores(f"{path}: expected the columns trial, arm or coin, score; found {names}")
             stripped = ({(key or "").strip(): value for key, value in row.items()} for row in rows)
             groups = _group(path, kind, stripped)
     except (UnicodeDecodeError, csv.Error, OSError) as error:

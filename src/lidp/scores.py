@@ -1,4 +1,4 @@
-"""``Scores``: the waist of the hourglass. Every trial hands these on, every statistic starts from them."""
+"""``Scores``: the scores of trials, from which every statistical method computes its bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 LEAST_CHANCE = 1e-6
 """Coins with fewer or more ones than fair coins have with this probability are refused."""
 _LEAST_CHANCE_OF_ORDER = 1e-12
-_LEAST_CHANCE_OF_BLOCK = 1e-12  # an audit of days has many blocks, and none of them may be refused by chance
+_LEAST_CHANCE_OF_BLOCK = 1e-12  # a long audit has many blocks, and none of them may be refused by chance
 
 
 class Scores:
@@ -31,19 +31,19 @@ class Scores:
       ``neighbours="replace-one"``;
     - ``Scores(scores=(n, K), coins=(n, K))``: coin-flip scores, with a coin of 1 where the canary was in.
 
-    A run that failed is an output too, and dropping it would not be valid: failing may depend on the canary. Mark it in
-    ``failed``, (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and
-    nobody bets on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
-    ``stopped_early`` marks trials that are fewer than were planned, because they ended for what they showed or are not finished:
-    only anytime-valid methods bound those.
+    A failed run is an outcome, and dropping it would not be valid: failing may depend on the canary. Mark it in ``failed``,
+    (n,) for coins or (n, 2) for the inserted and held-out arms; its scores are then ignored (they become NaN) and nothing is
+    bet on it. ``sequential`` marks coin-flip scores that use coins of lower-index canaries of the same trial.
+    ``stopped_early`` marks scores of fewer trials than planned, because the audit stopped on a refutation or is not finished:
+    only anytime-valid methods accept those.
 
-    Rows are trials in their index order: statistics that learn as they go learn from lower rows only.
-    The order of canaries and trials must not depend on the coins. Coins that are not fair, or stand in an order that fair
-    coins do not make (sorted by coin, say), are refused.
+    Rows are trials in the order of their indices: methods that learn use earlier rows only.
+    The order of canaries and trials must not depend on the coins. Coins that are not fair, or are in an order that fair
+    coins would not give (sorted by coin, for example), are refused.
     The arrays are copied and made read-only.
 
     Raises:
-        InvalidScores: naming the trial and canary of the first offending value.
+        InvalidScores: with the trial and canary of the first invalid value.
     """
 
     __slots__ = ("_first", "_second", "design", "failed", "sequential", "stopped_early")
@@ -53,7 +53,7 @@ class Scores:
     """(n, runs): which runs of the mechanism failed"""
     sequential: bool
     stopped_early: bool
-    """whether there are fewer trials than were planned: an audit ends when its claim is refuted, or is not finished"""
+    """whether there are fewer trials than planned, because the audit stopped on a refutation or is not finished"""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class Scores:
     ) -> Scores:
         """Return the scores of one of many blocks of an audit, whose coins this library has drawn itself.
 
-        Unlike the constructor this refuses coins only where fair ones would be in one of 10^12 blocks: the constructor's
-        limit, applied to every block, would fail long audits by chance.
+        Unlike the constructor, this refuses only coins that fair coins would give in fewer than one of 10^12 blocks: with
+        the limit of the constructor, long audits would fail by chance.
         """
         block = object.__new__(cls)
         block._fill(inserted, held_out, scores, coins, neighbours, failed, _LEAST_CHANCE_OF_BLOCK)
@@ -144,22 +144,22 @@ class Scores:
 
     @property
     def trials(self) -> int:
-        """How many trials (rows) there are."""
+        """The number of trials (rows)."""
         return len(self._first)
 
     @property
     def canaries(self) -> int:
-        """How many canaries a trial tests: K."""
+        """The number of canaries per trial: K."""
         return self.design.canaries
 
     @property
     def neighbours(self) -> Neighbours:
-        """The neighbour relation that a bound from these scores is about."""
+        """The neighbour relation for which a bound from these scores holds."""
         return self.design.neighbours
 
     @property
     def models(self) -> int:
-        """How many models the trials trained."""
+        """The number of models that the trials trained."""
         return self.trials * self.design.models_per_trial
 
     @property
@@ -168,13 +168,13 @@ class Scores:
         return self.design.has_coins
 
     def arms(self) -> tuple[Floats, Floats]:
-        """The (inserted, held-out) arrays of leave-one-out and replace-one scores."""
+        """Return the (inserted, held-out) arrays of leave-one-out and replace-one scores."""
         if self.has_coins:
             raise MethodNotApplicable("coin-flip scores have no fixed arms; use a method for coins, such as CoinWager")
         return self._first, self._second
 
     def flips(self) -> tuple[Floats, Bools]:
-        """The (scores, coins) arrays of coin-flip scores."""
+        """Return the (scores, coins) arrays of coin-flip scores."""
         if not self.has_coins:
             raise MethodNotApplicable(
                 "these scores have no coins; use a method for inserted and held-out arms, such as LiftedBetting"
@@ -182,7 +182,7 @@ class Scores:
         return self._first, self._second
 
     def __getitem__(self, rows: slice) -> Scores:
-        """The same scores for a slice of the trials."""
+        """Return the scores of a slice of the trials."""
         if not isinstance(rows, slice):
             raise TypeError(f"scores are sliced by trial, as in scores[:10]; got {rows!r}")
         if len(range(*rows.indices(self.trials))) == 0:
@@ -203,7 +203,7 @@ class Scores:
         return marked
 
     def as_planned(self) -> Scores:
-        """Return the same scores without the mark ``stopped_early``, for bounds that are called provisional."""
+        """Return the same scores without the mark ``stopped_early``, for provisional bounds."""
         unmarked = self[:]
         unmarked.stopped_early = False
         return unmarked
@@ -217,8 +217,8 @@ class Scores:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by the names the constructor and ``.npz`` files use.
 
-        ``neighbours`` and the marks ``sequential`` and ``stopped_early`` are no arrays: give them to the constructor again. Files
-        of :func:`lidp.score_files.write_scores` keep the marks.
+        ``neighbours`` and the marks ``sequential`` and ``stopped_early`` are not arrays: pass them to the constructor
+        separately. Files of :func:`lidp.score_files.write_scores` keep the marks.
         """
         names = ("scores", "coins") if self.has_coins else ("inserted", "held_out")
         arrays = dict(zip(names, (self._first, self._second), strict=True))
@@ -228,9 +228,9 @@ class Scores:
 
     @classmethod
     def join(cls, parts: Sequence[Scores]) -> Scores:
-        """The trials of several scores of one design, one after the other."""
+        """Return the trials of several scores of one design, concatenated."""
         if not parts:
-            raise InvalidScores("no trial was given yet")
+            raise InvalidScores("there are no trials yet")
         if len(parts) == 1:
             return parts[0]
         whole = object.__new__(cls)
@@ -251,7 +251,7 @@ def _matrix(name: str, values: Any) -> NDArray[Any]:
     if array.ndim != 2:
         raise InvalidScores(
             f"{name} must have two axes, trials x canaries, got shape {array.shape}; "
-            "one canary a trial is .reshape(-1, 1), one trial is .reshape(1, -1)"
+            "for one canary per trial use .reshape(-1, 1), for one trial .reshape(1, -1)"
         )
     if 0 in array.shape:
         what = "trial" if array.shape[0] == 0 else "canary"
@@ -271,7 +271,7 @@ def _failed_matrix(values: Any, shape: tuple[int, int]) -> Bools:
 
 
 def _score_matrix(name: str, values: Any, failed: Bools) -> Floats:
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused below
+    with np.errstate(over="ignore"):  # values that overflow become infinite and are refused below
         array = np.array(_matrix(name, values), dtype=np.float64, order="C")
     array[failed] = 0.0
     if not np.isfinite(array).all():
@@ -299,18 +299,18 @@ def _coin_matrix(values: Any, shape: tuple[int, int], least_chance: float) -> Bo
 
 
 def _check_fair(coins: Bools, least_chance: float) -> None:
-    """Refuse coins that fair, independent ones would be with less than the given probability: no bound would hold for them."""
+    """Refuse coins that fair, independent coins would give with less than the given probability: no bound would hold."""
     trials, canaries = coins.shape
     heads = int(coins.sum())
     if _chance_of(heads, coins.size) < least_chance:
         raise InvalidScores(
-            f"coins must be fair, but {heads:,} of {coins.size:,} are 1; a canary goes in with probability 1/2, independently"
+            f"coins must be fair, but {heads:,} of {coins.size:,} are 1; insert each canary with probability 1/2, independently"
         )
     halves = canaries % 2 == 0 and bool((coins.sum(axis=1) * 2 == canaries).all())
     log_chance = trials * (math.lgamma(canaries + 1) - 2 * math.lgamma(canaries / 2 + 1) - canaries * math.log(2))
     if halves and log_chance < math.log(least_chance):
         raise InvalidScores(
-            f"coins must be independent, but exactly {canaries // 2} of the {canaries} canaries are in, in every trial; "
+            f"coins must be independent, but exactly {canaries // 2} of the {canaries} canaries are inserted in every trial; "
             "flip a coin for each canary instead of inserting half of them"
         )
 

@@ -32,10 +32,10 @@ def bound_of(epsilon, neighbours=Neighbours.ADD_REMOVE):
         (1.5, False, False, Verdict.REFUTED),
         (1.0, False, True, Verdict.NOT_REFUTED),  # a bound equal to the claim does not contradict it
         (0.0, False, True, Verdict.NOT_REFUTED),
-        (0.0, False, False, Verdict.UNDECIDED),
-        (1.5, True, True, Verdict.UNDECIDED),
-        (0.0, True, True, Verdict.UNDECIDED),
-        (0.0, True, False, Verdict.UNDECIDED),
+        (0.0, False, False, Verdict.INCONCLUSIVE),
+        (1.5, True, True, Verdict.INCONCLUSIVE),
+        (0.0, True, True, Verdict.INCONCLUSIVE),
+        (0.0, True, False, Verdict.INCONCLUSIVE),
     ],
 )
 def test_verdict(epsilon, provisional, could_refute, verdict):

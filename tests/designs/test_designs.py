@@ -187,7 +187,7 @@ def test_check_record_refuses_a_block_with_too_few_runs():
 
 def test_check_record_refuses_a_lost_block_with_outputs():
     record = TrialRecord(1, record_of(PairRuns(100), 1).arrays, {"trial": "killed"})
-    with pytest.raises(ValueError, match="trial 1 is lost and has outputs"):
+    with pytest.raises(ValueError, match="trial 1 is lost but has outputs"):
         PairRuns(100).check_record(record, SEED)
 
 

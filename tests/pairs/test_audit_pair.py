@@ -65,9 +65,9 @@ def test_runs_that_raise_are_counted_and_not_bet_on():
 
 
 def test_too_few_runs_are_inconclusive():
-    assert audit_pair(Laplace(1e-9), 0, 1, claim=ONE, runs=5).verdict is Verdict.UNDECIDED
+    assert audit_pair(Laplace(1e-9), 0, 1, claim=ONE, runs=5).verdict is Verdict.INCONCLUSIVE
     # Nothing is staked on the first runs.
-    assert audit_pair(Laplace(1e-9), 0, 1, claim=Claim(0.01), runs=32).verdict is Verdict.UNDECIDED
+    assert audit_pair(Laplace(1e-9), 0, 1, claim=Claim(0.01), runs=32).verdict is Verdict.INCONCLUSIVE
 
 
 def test_watch_receives_progress_up_to_the_last_run():

@@ -77,8 +77,8 @@ def every_case():
     return tuple(
         (name, method)
         for name, design in CASES.items()
-        for method, found in applicable(scores_like(design)).items()
-        if not isinstance(found, str)
+        for method, reason in applicable(scores_like(design)).items()
+        if not isinstance(reason, str)
     )
 
 

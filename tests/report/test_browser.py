@@ -13,7 +13,7 @@ from lidp import CoinFlip, LeaveOneOut, TargetSpec, Verdict, Wilson
 from lidp.report.comparison import Comparison
 from tests.engine import run as audit
 from tests.report.results import pair_result, result_like, scores_like
-from tests.report.test_page import EVIL, found_at
+from tests.report.test_page import EVIL, value_at
 from tests.waiting import PATIENCE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need the Python package selenium")
@@ -30,8 +30,8 @@ const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .04045 ? 
 const parts = text => (text.match(/[\\d.]+/g) || []).map(Number);
 const behind = node => {
   for (; node; node = node.parentElement) {
-    const found = parts(getComputedStyle(node).backgroundColor);
-    if (found.length === 3 || found[3] === 1) return found;
+    const colour = parts(getComputedStyle(node).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
   }
   return [255, 255, 255];
 };
@@ -43,16 +43,16 @@ return [...document.querySelectorAll('svg text')].map(node => {
 
 # What axe does not ask for: figures with a description beside their title, headers of tables, summaries of details.
 PROBLEMS = """
-const found = [], all = selector => [...document.querySelectorAll(selector)];
+const problems = [], all = selector => [...document.querySelectorAll(selector)];
 for (const svg of all('svg:not([aria-hidden=true])')) {
   const named = (svg.getAttribute('aria-labelledby') || '').split(' ').map(id => document.getElementById(id));
   if (svg.getAttribute('role') !== 'img' || named.length !== 2 || named.some(n => !n || !n.textContent.trim()))
-    found.push('a figure without title or description');
+    problems.push('a figure without title or description');
 }
-for (const table of all('table')) if (!table.querySelector('thead th')) found.push('a table without headers');
-for (const cell of all('th')) if (!cell.scope || !cell.textContent.trim()) found.push(`a header without scope or words`);
-for (const one of all('details')) if (!one.querySelector('summary')?.textContent.trim()) found.push('details without summary');
-return found;
+for (const table of all('table')) if (!table.querySelector('thead th')) problems.push('a table without headers');
+for (const cell of all('th')) if (!cell.scope || !cell.textContent.trim()) problems.push(`a header without scope or words`);
+for (const one of all('details')) if (!one.querySelector('summary')?.textContent.trim()) problems.push('details without summary');
+return problems;
 """
 
 AXE = """
@@ -67,13 +67,13 @@ def axe(browser):
         "axe_core_python", reason="the accessibility tests need the Python package axe-core-python"
     )
     browser.execute_script((Path(scripts.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    found = browser.execute_async_script(AXE)
-    assert "failed" not in found, found
-    violations, undecided = (
-        [(rule["id"], rule["impact"], node["html"][:200]) for rule in found[kind] for node in rule["nodes"]]
+    findings = browser.execute_async_script(AXE)
+    assert "failed" not in findings, findings
+    violations, incomplete = (
+        [(rule["id"], rule["impact"], node["html"][:200]) for rule in findings[kind] for node in rule["nodes"]]
         for kind in ("violations", "incomplete")
     )
-    return violations, [one for one in undecided if not one[2].startswith("<text ")]
+    return violations, [one for one in incomplete if not one[2].startswith("<text ")]
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +104,8 @@ def results():
             ),
         ),
         "not-refuted": replace(leaky, verdict=Verdict.NOT_REFUTED, facts={"σ": 2.5, "noise": "Gaussian"}),
-        "provisional": result_like(arms, Wilson(), planned=500, verdict=Verdict.UNDECIDED),
-        "one-trial": result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.UNDECIDED),
+        "provisional": result_like(arms, Wilson(), planned=500, verdict=Verdict.INCONCLUSIVE),
+        "one-trial": result_like(scores_like(CoinFlip(6), 1), verdict=Verdict.INCONCLUSIVE),
         "evil": result_like(scores_like(CoinFlip(6)), target=EVIL, facts={EVIL: EVIL}),
         "long": result_like(
             scores_like(CoinFlip(6)), target="x" * 400, configuration={"target_spec": None, "fingerprint": "f" * 90}
@@ -117,9 +117,9 @@ def results():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    found = {name: (lidp.write_report(result, folder / f"{name}.html"), result) for name, result in results().items()}
-    both = Comparison.of([(name if name != "long" else "n" * 300, result) for name, (_, result) in found.items()])
-    return found | {"compare": (both.write(folder / "compare.html"), None)}
+    written = {name: (lidp.write_report(result, folder / f"{name}.html"), result) for name, result in results().items()}
+    both = Comparison.of([(name if name != "long" else "n" * 300, result) for name, (_, result) in written.items()])
+    return written | {"compare": (both.write(folder / "compare.html"), None)}
 
 
 NAMES = ["refuted", "not-refuted", "provisional", "one-trial", "evil", "long", "pair", "compare"]
@@ -151,14 +151,14 @@ def test_the_numbers_are_those_of_the_json(browser, pages, name):
     page, result = pages[name]
     show(browser, page)
     plain = json.loads(result.to_json())
-    said = browser.execute_script(
+    shown_values = browser.execute_script(
         "return [...document.querySelectorAll('data[data-json]')].map(n => [n.dataset.json, n.value, n.textContent])"
     )
-    assert len(said) > 15
-    for place, value, _ in said:
-        expected = found_at(plain, place) if name != "evil" or not place.startswith("facts") else None
+    assert len(shown_values) > 15
+    for key, value, _ in shown_values:
+        expected = value_at(plain, key) if name != "evil" or not key.startswith("facts") else None
         if isinstance(expected, (int, float)) and not isinstance(expected, bool):
-            assert float(value) == expected, place
+            assert float(value) == expected, key
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390)])
@@ -166,9 +166,9 @@ def test_the_numbers_are_those_of_the_json(browser, pages, name):
 def test_everyone_can_read_it(browser, pages, name, scheme, width):
     show(browser, pages[name][0], scheme=scheme, width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    violations, undecided = axe(browser)
+    violations, incomplete = axe(browser)
     assert violations == []
-    assert undecided == []
+    assert incomplete == []
     assert browser.execute_script(PROBLEMS) == []
     contrasts = browser.execute_script(CONTRASTS)
     assert len(contrasts) > 20

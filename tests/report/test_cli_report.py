@@ -36,7 +36,7 @@ def test_a_store_becomes_a_page(capsys, store, tmp_path):
     assert (code, err) == (0, "")
     assert out.strip().endswith("audit.html: refuted")
     page = Page((tmp_path / "audit.html").read_text(encoding="utf-8"))
-    assert float(page.said["bound.epsilon"][0][0]) == result_of(store).bound.epsilon
+    assert float(page.values["bound.epsilon"][0][0]) == result_of(store).bound.epsilon
     assert "lidp audit --epsilon 1.0" in page.text
     code, out, _ = lidp(capsys, "report", store)
     assert code == 0

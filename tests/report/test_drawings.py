@@ -17,12 +17,14 @@ from tests.report.results import result_like, scores_like
 
 def numbers(markup):
     """The ticks of both axes, as numbers: y first."""
-    found = re.findall(r'<text class="tick" x="[-\d.]+" y="[-\d.]+" text-anchor="(end|middle)">([^<]+)</text>', str(markup))
-    return [[float(text.replace(",", "")) for anchor, text in found if anchor == side] for side in ("end", "middle")]
+    labels = re.findall(
+        r'<text class="tick" x="[-\d.]+" y="[-\d.]+" text-anchor="(end|middle)">([^<]+)</text>', str(markup)
+    )
+    return [[float(text.replace(",", "")) for anchor, text in labels if anchor == side] for side in ("end", "middle")]
 
 
 @pytest.mark.parametrize("values", [[0.01], [0.02] * 30, [1e-4, 2e-4], [0.001, 5.0, 0.3]])
-def test_seconds_are_never_negative(values):
+def test_axis_of_positive_values_is_not_negative(values):
     up, across = numbers(drawings.series_figure("s", Series.of("seconds", range(len(values)), values)))
     assert min(up) >= 0
     assert max(up) >= 0.8 * max(values)
@@ -30,7 +32,7 @@ def test_seconds_are_never_negative(values):
 
 
 @pytest.mark.parametrize("value", [1.0, 1.0 - 1e-13])
-def test_an_accuracy_that_is_always_1_has_an_axis_to_1(value):
+def test_axis_of_equal_values_starts_at_0(value):
     up, _ = numbers(drawings.series_figure("s", Series.of("scores_accuracy", range(3), [1.0, value, 1.0])))
     assert (min(up), max(up)) == (0, 1)
 
@@ -44,18 +46,18 @@ def test_every_series_lies_within_its_axis(values):
     assert max(values) > 0 or min(values) == 0 or high <= 0
 
 
-def test_ticks_of_what_is_counted_are_whole():
+def test_ticks_of_counts_are_whole_numbers():
     assert ticks(0, 1, least=1.0) == [0, 1]
     assert ticks(0, 3, least=1.0) == [0, 1, 2, 3]
     assert ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
 
 
-def test_the_claim_is_drawn_over_the_bar_of_the_gauge():
+def test_gauge_draws_the_claim_over_the_bar():
     figure = str(drawings.gauge("g", Gauge.of(result_like(scores_like(CoinFlip(6), 120), claim=1.0))))
     assert figure.index('class="fill beyond"') < figure.index('class="halo"') < figure.index('class="mark"')
 
 
-def test_the_band_is_drawn_as_edges():
+def test_roc_band_is_drawn_as_edges():
     result = result_like(scores_like(CoinFlip(6), 5))
     figure = str(drawings.roc_figure("r", RocCurve.of(result), result.claim))
     assert figure.count('class="band-line"') == 3  # two edges, and the legend
@@ -63,8 +65,8 @@ def test_the_band_is_drawn_as_edges():
 
 
 def test_correlations_have_a_scale_from_minus_1_to_1():
-    (found,) = CanaryCorrelation.of(scores_like(CoinFlip(4), 60))
-    strong = replace(found, matrix=np.array([[1.0, 0.5, -0.5, 0.0]] * 4))
+    (correlation,) = CanaryCorrelation.of(scores_like(CoinFlip(4), 60))
+    strong = replace(correlation, matrix=np.array([[1.0, 0.5, -0.5, 0.0]] * 4))
     figure = str(drawings.correlation_figure("c", strong))
     _, scale = [re.findall(rf'text-anchor="{side}">([^<]+)<', figure) for side in ("end", "middle")]
     assert scale == ["−1", "0", "+1"]
@@ -74,7 +76,7 @@ def test_correlations_have_a_scale_from_minus_1_to_1():
     assert re.search(r'class="fill warm" x="148[^>]*fill-opacity="0.50"', figure)
 
 
-def test_one_arm_a_figure():
-    for found in CanaryCorrelation.of(scores_like(LeaveOneOut(5, 3), 40)):
-        assert found.arm in ("inserted", "held-out")
-        assert "itself" in str(drawings.correlation_figure("c", found))
+def test_each_arm_has_a_correlation_figure():
+    for correlation in CanaryCorrelation.of(scores_like(LeaveOneOut(5, 3), 40)):
+        assert correlation.arm in ("inserted", "held-out")
+        assert "itself" in str(drawings.correlation_figure("c", correlation))

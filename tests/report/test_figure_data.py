@@ -10,7 +10,7 @@ from lidp.report.figure_data import BINS, STEPS, BoundPath, CanaryCorrelation, G
 from tests.report.results import CASES, as_guarantee, result_like, scores_like
 
 
-def test_the_gauge():
+def test_gauge_holds_claim_bound_and_labels():
     result = result_like(scores_like(CoinFlip(6), 120), claim=0.5)
     data = Gauge.of(result)
     assert (data.bound, data.claim) == (result.bound.epsilon, 0.5)
@@ -25,7 +25,7 @@ def test_the_gauge():
     assert Gauge.of(nothing).most == 1.0
 
 
-def test_the_path_is_that_of_the_bound():
+def test_path_equals_that_of_the_bound():
     result = result_like(scores_like(CoinFlip(6), 120))
     data = BoundPath.of(result)
     assert (data.trials[0], data.epsilons[0]) == (0, 0.0)
@@ -35,7 +35,7 @@ def test_the_path_is_that_of_the_bound():
     assert data.has_path
 
 
-def test_a_method_without_a_path_has_its_end():
+def test_path_of_a_single_bound_has_only_its_end():
     result = result_like(scores_like(LeaveOneOut(4, 3)), Wilson())
     data = BoundPath.of(result)
     assert not data.has_path
@@ -43,7 +43,7 @@ def test_a_method_without_a_path_has_its_end():
     assert data.epsilons.tolist() == [0.0, result.bound.epsilon]
 
 
-def test_a_long_path_is_thinned_and_keeps_where_the_claim_fell():
+def test_thinned_path_keeps_the_refutation():
     from dataclasses import replace
 
     result = result_like(scores_like(CoinFlip(6), 120), claim=1.234)
@@ -57,7 +57,7 @@ def test_a_long_path_is_thinned_and_keeps_where_the_claim_fell():
 
 
 @given(st.integers(1, 3000), st.integers(3, 50), st.data())
-def test_thinning(size, most, data):
+def test_thinned_keeps_first_last_and_required_indices(size, most, data):
     keep = data.draw(st.integers(0, size - 1))
     kept = thinned(size, most, keep=(keep,))
     assert len(kept) <= max(most, 3)
@@ -66,7 +66,7 @@ def test_thinning(size, most, data):
 
 
 @pytest.mark.parametrize("design", CASES.values(), ids=CASES)
-def test_shares_of_scores_against_a_loop(design):
+def test_shares_of_scores_equal_those_of_a_loop(design):
     scores = scores_like(design, failed=2)
     data = ScoreDistributions.of(scores)
     inserted, held_out = [], []
@@ -85,7 +85,7 @@ def test_shares_of_scores_against_a_loop(design):
             assert share == pytest.approx(sum(low <= x < high or (last and x == high) for x in arm) / len(arm))
 
 
-def test_one_stray_score_hides_nothing():
+def test_outlier_does_not_stretch_the_bins():
     values = np.random.default_rng(0).standard_normal((400, 10))
     values[3, 3] = 1e12
     coins = np.random.default_rng(1).integers(0, 2, values.shape)
@@ -96,7 +96,7 @@ def test_one_stray_score_hides_nothing():
 
 
 @pytest.mark.parametrize("value", [0.0, 1e300, -5.0])
-def test_scores_that_are_all_alike(value):
+def test_equal_scores_have_bins(value):
     coins = np.random.default_rng(1).integers(0, 2, (9, 4))
     data = ScoreDistributions.of(Scores(scores=np.full((9, 4), value), coins=coins))
     assert data.inserted.sum() == pytest.approx(1)
@@ -104,11 +104,11 @@ def test_scores_that_are_all_alike(value):
     assert CanaryCorrelation.of(Scores(scores=np.full((9, 4), value), coins=coins)) == ()
 
 
-def test_correlations_of_arms_are_numpys():
+def test_correlations_of_arms_equal_numpy():
     scores = scores_like(LeaveOneOut(5, 3), 200, failed=3)
-    found = CanaryCorrelation.of(scores)
-    assert [one.arm for one in found] == ["inserted", "held-out"]
-    for one, arm in zip(found, scores.arms(), strict=True):
+    correlations = CanaryCorrelation.of(scores)
+    assert [one.arm for one in correlations] == ["inserted", "held-out"]
+    for one, arm in zip(correlations, scores.arms(), strict=True):
         expected = np.corrcoef(arm[3:].T)
         np.testing.assert_allclose(one.matrix, expected, atol=1e-12)
         others = expected[~np.eye(len(expected), dtype=bool)]
@@ -116,34 +116,34 @@ def test_correlations_of_arms_are_numpys():
         assert one.noise == pytest.approx(1 / np.sqrt(197))
 
 
-def test_correlations_of_coins_leave_out_what_inserting_does():
+def test_correlations_of_coins_exclude_the_effect_of_insertion():
     independent = scores_like(CoinFlip(8), 20_000, shift=50.0, shared=0.0)
-    (found,) = CanaryCorrelation.of(independent)
-    assert abs(found.mean) < 0.01
-    assert found.effective == pytest.approx(8, rel=0.05)
+    (correlation,) = CanaryCorrelation.of(independent)
+    assert abs(correlation.mean) < 0.01
+    assert correlation.effective == pytest.approx(8, rel=0.05)
     (shared,) = CanaryCorrelation.of(scores_like(CoinFlip(8), 20_000, shift=50.0, shared=1.0))
     assert shared.mean == pytest.approx(0.5, abs=0.02)
     assert shared.effective == pytest.approx(8 / (1 + 7 * 0.5), rel=0.05)
 
 
-def test_correlation_of_coins_against_a_loop():
+def test_correlations_of_coins_equal_those_of_a_loop():
     scores = scores_like(CoinFlip(3), 60)
-    (found,) = CanaryCorrelation.of(scores)
+    (correlation,) = CanaryCorrelation.of(scores)
     values, coins = (np.array(array) for array in scores.flips())
     for canary in range(3):
         for side in (True, False):
             rows = coins[:, canary] == side
             values[rows, canary] -= values[rows, canary].mean()
-    np.testing.assert_allclose(found.matrix, np.corrcoef(values.T), atol=1e-9)
+    np.testing.assert_allclose(correlation.matrix, np.corrcoef(values.T), atol=1e-9)
 
 
-def test_many_canaries_are_thinned_but_their_mean_is_of_all():
+def test_mean_correlation_includes_canaries_that_are_not_shown():
     scores = scores_like(LeaveOneOut(200, 2), 80, shared=1.0)
-    found = CanaryCorrelation.of(scores)[0]
-    assert found.matrix.shape == (CanaryCorrelation.LARGEST, CanaryCorrelation.LARGEST)
+    correlation = CanaryCorrelation.of(scores)[0]
+    assert correlation.matrix.shape == (CanaryCorrelation.LARGEST, CanaryCorrelation.LARGEST)
     whole = np.corrcoef(scores.arms()[0].T)
-    assert found.mean == pytest.approx(whole[~np.eye(200, dtype=bool)].mean(), abs=1e-12)
-    np.testing.assert_allclose(found.matrix, whole[np.ix_(found.shown, found.shown)], atol=1e-12)
+    assert correlation.mean == pytest.approx(whole[~np.eye(200, dtype=bool)].mean(), abs=1e-12)
+    np.testing.assert_allclose(correlation.matrix, whole[np.ix_(correlation.shown, correlation.shown)], atol=1e-12)
 
 
 @pytest.mark.parametrize("design", [CoinFlip(1), LeaveOneOut(1, 1)])

@@ -23,7 +23,7 @@ def test_every_figure_can_be_saved(name, design):
     figure.savefig(io.BytesIO(), format="png")
 
 
-def test_the_object_itself_gives_the_path():
+def test_calling_plots_draws_the_path():
     result = result_like(scores_like(CoinFlip(6)))
     for figure in (lidp.Plots(result)(), lidp.Plots(result).path()):
         data = BoundPath.of(result)
@@ -40,7 +40,7 @@ def test_figures_draw_their_data():
     np.testing.assert_array_equal(steps[0].get_data().values, ScoreDistributions.of(result.scores).inserted)
 
 
-def test_a_method_without_a_path():
+def test_single_bound_is_a_dot():
     result = result_like(scores_like(CASES["leave"]), Wilson())
     (axes,) = lidp.Plots(result)().axes
     dot = axes.lines[0]
@@ -50,7 +50,7 @@ def test_a_method_without_a_path():
     assert dot.get_marker() == "o"
 
 
-def test_the_gauge_draws_its_data():
+def test_gauge_draws_its_data():
     result = result_like(scores_like(CoinFlip(6)), claim=1.02996)
     data = Gauge.of(result)
     (axes,) = lidp.Plots(result).gauge().axes
@@ -60,9 +60,9 @@ def test_the_gauge_draws_its_data():
     assert "claimed 1.02996" in axes.get_title()
 
 
-def test_what_is_not_there_is_said():
+def test_figure_without_data_is_refused():
     pair = pair_result()
     assert lidp.Plots(pair).path().axes[0].get_xlabel() == "runs"
     assert lidp.Plots(pair).roc().axes
-    with pytest.raises(InvalidArgument, match="two canaries a trial"):
+    with pytest.raises(InvalidArgument, match="two canaries per trial"):
         lidp.Plots(pair).correlation()

@@ -15,7 +15,7 @@ from tests.report.results import CASES, pair_result, result_like, scores_like
 
 
 @pytest.mark.parametrize("design", CASES.values(), ids=CASES)
-def test_rates_against_a_loop(design):
+def test_rates_equal_those_of_a_loop(design):
     scores = scores_like(design, failed=3)
     roc = RocCurve.of_scores(scores, 0.05)
     if scores.has_coins:
@@ -32,7 +32,7 @@ def test_rates_against_a_loop(design):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 6), st.booleans(), st.booleans(), st.integers(0, 5))
-def test_properties(trials, canaries, coins, anytime, seed):
+def test_curve_rises_to_one_within_its_band(trials, canaries, coins, anytime, seed):
     design = CoinFlip(canaries) if coins else LeaveOneOut(canaries, canaries)
     scores = scores_like(design, trials, seed=seed)
     roc = RocCurve.of_scores(scores, 0.05, anytime=anytime)
@@ -59,7 +59,7 @@ def _height(edge, x, *, highest):
 
 
 @pytest.mark.parametrize("design", [CoinFlip(5), LeaveOneOut(5, 4)])
-def test_the_order_of_trials_and_canaries_does_not_matter(design):
+def test_order_of_trials_and_canaries_does_not_matter(design):
     scores = scores_like(design, 50)
     rows = np.random.default_rng(0).permutation(50)
     other = Scores(**{name: array[rows][:, ::-1] for name, array in scores.to_arrays().items()})
@@ -68,7 +68,7 @@ def test_the_order_of_trials_and_canaries_does_not_matter(design):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name))
 
 
-def test_the_area_is_how_often_an_inserted_canary_wins():
+def test_area_is_the_probability_that_an_inserted_canary_scores_higher():
     scores = scores_like(LeaveOneOut(1, 1), 90)
     inserted, held_out = (arm.ravel() for arm in scores.arms())
     wins = np.mean([(x > y) + (x == y) / 2 for x in inserted for y in held_out])
@@ -76,7 +76,7 @@ def test_the_area_is_how_often_an_inserted_canary_wins():
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 1e-5), (2.0, 0.1), (30.0, 0.0), (1000.0, 0.0)])
-def test_the_allowed_region(epsilon, delta):
+def test_allowed_region_satisfies_the_claim(epsilon, delta):
     """For each held-out rate, its edges are the largest and smallest inserted rate that all four inequalities allow."""
     x, y = allowed_region(Claim(epsilon, delta))
     factor = math.exp(min(epsilon, 600))
@@ -87,7 +87,7 @@ def test_the_allowed_region(epsilon, delta):
         assert np.interp(held_out, x[[0, 7, 6, 5]], y[[0, 7, 6, 5]]) == pytest.approx(lowest, abs=1e-9)
 
 
-def test_the_distance_is_little_more_than_for_one_canary_a_trial():
+def test_distance_is_slightly_larger_than_for_one_canary_per_trial():
     for beta in (0.2, 0.05, 1e-6):
         massart = math.sqrt(math.log(2 / beta) / 2 / 100)
         assert massart < distance(100, beta, coins=False, anytime=False) < 1.25 * massart
@@ -95,7 +95,7 @@ def test_the_distance_is_little_more_than_for_one_canary_a_trial():
         assert distance(100, beta, coins=False, anytime=True) > distance(100, beta, coins=False, anytime=False)
 
 
-def test_the_distance_falls_with_the_trials():
+def test_distance_decreases_with_the_number_of_trials():
     for coins in (False, True):
         far = [distance(n, 0.05, coins=coins, anytime=False) for n in (1, 2, 3, 10, 100, 1000, 65_536)]
         assert far == sorted(far, reverse=True)
@@ -109,7 +109,7 @@ def _misses(curve, inserted, held_out):
 
 
 @pytest.mark.parametrize("coins", [False, True])
-def test_the_band_covers_when_the_canaries_of_a_trial_are_copies(coins):
+def test_band_covers_when_canaries_of_a_trial_are_copies(coins):
     beta, repeats, trials, canaries = 0.3, 400, 40, 16
     rng = np.random.default_rng(5)
     missed = pooled = 0
@@ -131,7 +131,7 @@ def test_the_band_covers_when_the_canaries_of_a_trial_are_copies(coins):
     assert pooled > repeats / 2  # so this test would see it
 
 
-def test_the_anytime_band_covers_at_the_worst_moment():
+def test_anytime_band_covers_at_the_worst_stopping_time():
     beta, repeats, trials = 0.3, 150, 128
     rng = np.random.default_rng(6)
     missed = 0
@@ -144,7 +144,7 @@ def test_the_anytime_band_covers_at_the_worst_moment():
     assert missed <= repeats * beta
 
 
-def test_which_band_a_result_gets():
+def test_band_depends_on_the_stopping_rule():
     result = result_like(scores_like(CoinFlip(6)))
     assert RocCurve.of(result).anytime
     settled = result_like(scores_like(CoinFlip(6)), configuration={"stop_when": "never"})
@@ -155,13 +155,13 @@ def test_which_band_a_result_gets():
     assert len(learned.upper()[0]) == 0
 
 
-def test_all_runs_but_one_failed():
+def test_curve_with_one_run_that_did_not_fail():
     scores = scores_like(CoinFlip(4), 5, failed=4)
     roc = RocCurve.of_scores(scores, 0.05)
     assert roc.inserted[-2] <= 1
     assert roc.inserted[-1] == 1
 
 
-def test_a_failure_probability_is_one():
+def test_invalid_failure_probability_is_refused():
     with pytest.raises(InvalidArgument, match="failure_probability"):
         RocCurve.of_scores(scores_like(CoinFlip(2)), 1.5)

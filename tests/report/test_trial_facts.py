@@ -7,7 +7,7 @@ from lidp.report.trial_facts import BINS, MOST_SERIES, MOST_WORDS, TrialFacts, l
 from lidp.result import TrialNote
 
 
-def test_series_against_a_loop():
+def test_series_equals_that_of_a_loop():
     rng = np.random.default_rng(0)
     values = rng.random(1000)
     notes = [TrialNote(i, float(v), 1, {}, {"scores_accuracy": float(v) / 2}) for i, v in enumerate(values)]
@@ -24,7 +24,7 @@ def test_series_against_a_loop():
     assert accuracy.overall == pytest.approx(values.mean() / 2)
 
 
-def test_numbers_that_only_some_trials_have():
+def test_series_of_a_number_that_only_some_trials_have():
     notes = [TrialNote(i, 0.1, 1, {}, {"scores_loss": float(i)} if i % 3 == 0 else {}) for i in range(30)]
     _, loss = TrialFacts.of(notes).series
     assert loss.count == 10
@@ -32,13 +32,13 @@ def test_numbers_that_only_some_trials_have():
 
 
 @pytest.mark.parametrize("value", ["text", True, None, float("nan"), float("inf"), [1, 2]])
-def test_what_is_not_a_number_becomes_words(value):
+def test_value_that_is_not_a_number_is_counted_as_text(value):
     facts = TrialFacts.of([TrialNote(0, 0.1, 1, {}, {"scores_x": value})])
     assert [series.key for series in facts.series] == ["seconds"]
     assert facts.words[0].values == ((str(value), 1),)
 
 
-def test_frequent_words_first_and_long_ones_cut():
+def test_texts_are_sorted_by_frequency_and_cut():
     notes = [TrialNote(i, 0.1, 1, {}, {"scores_kind": f"{'x' * 300}{i % 9 if i > 20 else 0}"[-250:]}) for i in range(60)]
     (words,) = TrialFacts.of(notes).words
     assert len(words.values) == 1  # they differ only where they were cut
@@ -50,7 +50,7 @@ def test_frequent_words_first_and_long_ones_cut():
     assert sum(count for _, count in words.values) + words.others == 60
 
 
-def test_reasons_of_failures_and_names_left_out():
+def test_failures_are_counted_and_excess_names_listed():
     notes = [
         TrialNote(
             i, 0.1, 1, {"scores": f"Traceback\n  ...\nRuntimeError: no {i % 2}\n"}, {f"scores_m{j}": 1.0 for j in range(20)}
@@ -63,12 +63,12 @@ def test_reasons_of_failures_and_names_left_out():
     assert len(facts.left_out) == 21 - MOST_SERIES
 
 
-def test_nothing_is_known():
+def test_no_notes_give_no_facts():
     facts = TrialFacts.of([])
     assert facts.series == facts.words == facts.left_out == ()
 
 
-def test_names():
+def test_plain_name_puts_the_run_last():
     assert plain_name("scores_accuracy") == "accuracy"
     assert plain_name("inserted_test_loss") == "test loss, inserted run"
     assert plain_name("held_out_accuracy") == "accuracy, held-out run"

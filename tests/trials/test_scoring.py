@@ -20,7 +20,7 @@ from lidp.canaries.sphere import UniformSphere
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.testing.simulations import assert_breaks, assert_covers
-from lidp.trials.scoring import Scene
+from lidp.trials.scoring import ScoringContext
 from tests.engine import Numbers, closeness
 from tests.refutations import BETA, BETTING, WAGER, count_refutations, method_for
 
@@ -78,12 +78,12 @@ class SubtractsAll:
     auxiliary: int = 0
     sequential: bool = False
 
-    def score_trial(self, scene: Scene):
-        scores = InnerProduct().many(scene.output, scene.tested)
+    def score_trial(self, context: ScoringContext):
+        scores = InnerProduct().many(context.output, context.tested)
         # An inserted canary leaves itself out, a held-out one any of the inserted ones.
-        held_out = any(k in scene.others[k] for k in range(len(scene.tested)))
-        for k, canary in enumerate(scene.tested):
-            others = scene.inserted if held_out else scene.inserted[scene.others[k]]
+        held_out = any(k in context.others[k] for k in range(len(context.tested)))
+        for k, canary in enumerate(context.tested):
+            others = context.inserted if held_out else context.inserted[context.others[k]]
             scores[k] -= float(np.sum(others @ canary))
         return scores
 
@@ -170,9 +170,9 @@ def test_score_that_reads_the_indices_of_others_is_no_evidence():
         auxiliary: int = 0
         sequential: bool = False
 
-        def score_trial(self, scene):
-            missing = [int(np.setdiff1d(np.arange(len(scene.inserted)), places)[0]) for places in scene.others]
-            return np.array([float(scene.output[k] == canary) for k, canary in zip(missing, scene.tested, strict=True)])
+        def score_trial(self, context):
+            missing = [int(np.setdiff1d(np.arange(len(context.inserted)), places)[0]) for places in context.others]
+            return np.array([float(context.output[k] == canary) for k, canary in zip(missing, context.tested, strict=True)])
 
     claim = Claim(epsilon, 0.0, "replace-one")
     alarms = count_refutations(

@@ -1,4 +1,4 @@
-"""Designs: how a trial is laid out, and what its records mean. One design per file."""
+"""Designs: the layout of a trial and the meaning of its records. One design per file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (Leave
 
 
 def design_from_json(value: Mapping[str, Any]) -> Design:
-    """Return the design that :meth:`Design.to_json` has written."""
+    """Return the design from the plain data of :meth:`Design.to_json`."""
     parameters = dict(value)
     kind = parameters.pop("kind")
     if kind not in DESIGNS:

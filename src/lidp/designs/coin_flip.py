@@ -1,4 +1,4 @@
-"""Coin flip: each canary is inserted by a fair coin of its own."""
+"""Coin flip: a separate fair coin decides for each canary whether it is inserted."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CoinFlip(Design):
-    """Each of ``canaries`` candidates is inserted by a fair coin of its own, fresh in every trial.
+    """A separate fair coin decides for each of ``canaries`` canaries whether it is inserted, anew in every trial.
 
     The coins must come from a random stream that the mechanism never sees. For replace-one neighbours
-    each coin says which of a pair goes in.
+    each coin decides which canary of a pair is inserted.
     """
 
     canaries: int
@@ -42,7 +42,7 @@ class CoinFlip(Design):
     @property
     def description(self) -> str:
         """See :class:`Design`."""
-        return f"{self.canaries:,} canaries per trial, each inserted by a fair coin of its own"
+        return f"{self.canaries:,} canaries per trial, each inserted or not by a fair coin"
 
     @property
     def arm_sizes(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class CoinFlip(Design):
             inserted: Any = [tested[k] if coins[k] else rivals[k] for k in range(size)]
             if isinstance(tested, np.ndarray):
                 inserted = np.array(inserted)
-            # One of each pair is inserted whatever the coin, so all pairs of lower index are known.
+            # One canary of each pair is inserted whatever the coin, so all pairs of lower index may be subtracted.
             others = FirstOthers(np.arange(size))
         else:
             chosen = np.flatnonzero(coins)

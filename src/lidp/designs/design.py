@@ -17,32 +17,32 @@ from lidp.designs.trial_record import TrialRecord
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Any]
-"""Return that many canaries: ``draw(rng, size)``."""
+"""``draw(rng, size)`` returns ``size`` canaries."""
 
 PERFECT_SCORE = 1e6
-"""Farther from 0 than any threshold or prediction: the score of a mechanism that gives every canary away."""
+"""The score, up to its sign, of a mechanism that reveals every canary: larger than any threshold or prediction."""
 
 
 class Design(ABC):
-    """How a trial is laid out: which canaries go in, how many models it trains, and what its records mean.
+    """Which canaries a trial inserts, how many models it trains, and what its records mean.
 
-    Subclasses are frozen dataclasses. A violation that is found with a design counts for the design's ``neighbours`` only.
+    Subclasses are frozen dataclasses. A refutation with a design holds for the design's ``neighbours`` only.
     """
 
     models_per_trial: ClassVar[int]
     has_coins: ClassVar[bool]
-    """whether canaries are inserted by fair coins, rather than into one of two arms"""
+    """whether fair coins decide which canaries are inserted, rather than two fixed arms"""
     has_canaries: ClassVar[bool] = True
-    """whether canaries are planted, rather than two data sets given"""
+    """whether canaries are inserted, rather than two data sets given"""
     unit: ClassVar[str] = "trials"
-    """what a row of the scores is called"""
+    """what the rows of the scores are called"""
     score_label: ClassVar[str] = "score: higher looks more inserted"
     label: ClassVar[str]
     """the design's name on the command line"""
     canaries: int
-    """canaries per trial that are inserted, or may be"""
+    """canaries per trial that are or may be inserted"""
     held_out: int
-    """canaries per trial that are scored and never inserted"""
+    """canaries per trial that are scored but never inserted"""
     neighbours: Neighbours
 
     @property
@@ -61,16 +61,16 @@ class Design(ABC):
         """How many canaries of a trial are scored in each arm; one group for designs with coins, which the coins divide."""
 
     def rows(self, trials: int) -> int:
-        """Return how many rows of scores the first ``trials`` trials make: one per trial, unless a trial is a block of runs."""
+        """Return the number of rows of scores of the first ``trials`` trials: one per trial, unless a trial is a block of runs."""
         return trials
 
     @abstractmethod
     def lay_out(self, draw: Draw, seed: int, index: int) -> Layout:
-        """Draw the canaries and coins of a trial. Both depend on the seed and the trial's index only."""
+        """Draw the canaries and coins of a trial, which depend only on the seed and the trial's index."""
 
     @abstractmethod
     def lost_arrays(self, layout: Layout) -> tuple[dict[str, Floats], bool]:
-        """Return the arrays of a trial whose process did not come back, and whether the trial counts as wholly lost."""
+        """Return the arrays of a trial whose process died or timed out, and whether all its runs count as lost."""
 
     def merge_failures(
         self, arrays: dict[str, Floats], failures: dict[str, str]
@@ -84,10 +84,10 @@ class Design(ABC):
 
     @abstractmethod
     def perfect_arrays(self, trials: int) -> dict[str, Any]:
-        """Return the arguments of :meth:`lidp.Scores.of_block` for a mechanism that gives every canary away."""
+        """Return the arguments of :meth:`lidp.Scores.of_block` for a mechanism that reveals every canary."""
 
     def check_record(self, record: TrialRecord, seed: int) -> None:
-        """Raise ``ValueError`` if this design and seed cannot have made a record: wrong sizes, or other coins."""
+        """Raise ``ValueError`` if a record is not from this design and seed: wrong sizes or other coins."""
         if {name: len(array) for name, array in record.arrays.items()} != self.array_sizes:
             raise ValueError(f"its trial {record.index} does not belong to {self}")
 

@@ -1,4 +1,4 @@
-"""The layout of one trial: its coins, and for each run of the mechanism which canaries are inserted and which are scored."""
+"""The layout of one trial: its coins, and the inserted and scored canaries of each run of the mechanism."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FirstOthers(Sequence[Ints]):
-    """For each tested canary k the indices of the first ``counts[k]`` inserted canaries, made when they are asked for."""
+    """For each tested canary k the indices of the first ``counts[k]`` inserted canaries, computed on access."""
 
     counts: Ints
 
@@ -29,7 +29,7 @@ class FirstOthers(Sequence[Ints]):
 
 @dataclass(frozen=True)
 class AllButOne(Sequence[Ints]):
-    """For each tested canary k the indices of all ``size`` inserted canaries except ``left_out[k]``, made when asked for."""
+    """For each tested canary k the indices of all ``size`` inserted canaries except ``left_out[k]``, computed on access."""
 
     size: int
     left_out: Ints
@@ -50,7 +50,7 @@ class Arm:
         number: which data set the mechanism runs on; arms of the same number share one run.
         inserted: the canaries that are in the data set.
         tested: the canaries that are scored on the output.
-        others: for each tested canary, which of the inserted ones its score may subtract.
+        others: for each tested canary, the indices of the inserted canaries whose contributions its score may subtract.
     """
 
     name: str

@@ -39,9 +39,9 @@ class LeaveOneOut(TwoArms):
     def lost_arrays(self, layout: Layout) -> tuple[dict[str, Floats], bool]:
         """See :class:`Design`.
 
-        One of the two runs has failed, and it is not known which. Taking both for failed would drop the other's output whenever
-        the first fails, which may depend on the canary: a true claim would be refuted. Scores that speak against insertion in
-        both arms, below and above every threshold, are never more telling than those that were lost, in either direction.
+        One of the two runs has failed, and it is not known which. Marking both as failed would drop the output of one run whenever
+        the other fails, which may depend on the canary: a true claim could be refuted. Instead the inserted canaries score below
+        and the held-out canaries above every threshold: the weakest evidence for a leak, in either direction.
         """
         worst = {"inserted": -_BEYOND_EVERY_THRESHOLD, "held_out": _BEYOND_EVERY_THRESHOLD}
         return {arm.name: np.full(len(arm.tested), worst[arm.name]) for arm in layout.arms}, True

@@ -1,4 +1,4 @@
-"""Pair runs: a fair coin chooses for each run which of two data sets the mechanism gets."""
+"""Pair runs: a fair coin decides for each run which of two data sets the mechanism gets."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ COINS, FAILED = "coins", "failed"
 
 @dataclass(frozen=True)
 class PairRuns(Design):
-    """``runs`` runs of a mechanism, each on one of two data sets that a fair coin chooses.
+    """``runs`` runs of a mechanism, each on one of two data sets, chosen by a fair coin.
 
-    A trial is a block of runs: few at first, when every run teaches the predictor much, then ever more. A row of the scores is
-    one run.
+    A trial is a block of runs. The first blocks are small, since the predictor learns most from early runs; later blocks grow. A
+    row of the scores is one run.
     """
 
     runs: int
@@ -57,7 +57,7 @@ class PairRuns(Design):
     @property
     def description(self) -> str:
         """See :class:`Design`."""
-        return "two data sets, one of which a fair coin chose for each run"
+        return "two data sets; a fair coin chose one of them for each run"
 
     @cached_property
     def block_sizes(self) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class PairRuns(Design):
 
     @property
     def array_sizes(self) -> Mapping[str, int]:
-        """See :class:`Design`; blocks differ in size, so :meth:`check_record` does it all."""
+        """See :class:`Design`; empty, since blocks differ in size: :meth:`check_record` checks them."""
         return {}
 
     def lay_out(self, draw: Draw, seed: int, index: int) -> Layout:
@@ -124,4 +124,4 @@ class PairRuns(Design):
         if coins.tobytes() != draw_coins(seed, trial=record.index, size=size).astype(np.float64).tobytes():
             raise ValueError(f"the coins of trial {record.index} are not those of seed {seed}")
         if WHOLE_TRIAL in record.failures and not failed.all():
-            raise ValueError(f"its trial {record.index} is lost and has outputs")
+            raise ValueError(f"its trial {record.index} is lost but has outputs")

@@ -28,8 +28,8 @@ class ReplaceOne(TwoArms):
     def lay_out(self, draw: Draw, seed: int, index: int) -> Layout:
         """See :class:`Design`.
 
-        A held-out canary's score may subtract K-1 others, as an inserted canary leaves itself out: all of D1 but one, any of
-        them with equal chance, since mechanisms may treat records by their position.
+        The score of a held-out canary may subtract K-1 others, like that of an inserted canary, which leaves itself out: all of D1
+        except one, chosen uniformly, since mechanisms may treat records by their position.
         """
         first, fresh = self.draw_arms(draw, seed, index)
         rng = stream(seed, trial=index, purpose=Purpose.LEFT_OUT)
@@ -43,7 +43,7 @@ class ReplaceOne(TwoArms):
     def merge_failures(
         self, arrays: dict[str, Floats], failures: dict[str, str]
     ) -> tuple[dict[str, Floats], dict[str, str]]:
-        """See :class:`Design`. There is one output: if one kind of canary cannot be scored on it, nobody bets on the other."""
+        """See :class:`Design`. Both arms share one output: if one arm cannot be scored, nothing is bet on the other."""
         if not failures:
             return arrays, failures
         reason = next(iter(failures.values()))

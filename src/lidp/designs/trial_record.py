@@ -1,4 +1,4 @@
-"""``TrialRecord``: what a finished trial hands on, and what a store keeps."""
+"""``TrialRecord``: the outcome of a finished trial, as stores keep it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TrialRecord:
 
     Attributes:
         index: the trial's number.
-        arrays: the trial's numbers by name; which names there are depends on the design. Scores of a failed run are NaN.
+        arrays: the trial's numbers by name; the names depend on the design. Scores of a failed run are NaN.
         failures: for each run that failed, the reason; ``WHOLE_TRIAL`` is the key if all runs of the trial were lost.
-        seconds: how long the trial took.
+        seconds: duration of the trial.
         metadata: notes of the mechanism and of the auditor, ready for JSON.
-        attempts: how often the trial was run; more than once only if a worker process died.
+        attempts: how often the trial was started; more than once only if a worker process died.
     """
 
     index: int
@@ -42,7 +42,7 @@ class TrialRecord:
         return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
 
     def is_sound(self) -> bool:
-        """Return whether the notes of a record that was read from a file have the types that a trial gives them."""
+        """Return whether the failures, metadata and seconds of a record from a file have the right types."""
         runs = {name for name in self.arrays if name != "coins"} | {WHOLE_TRIAL}
         reasons = all(name in runs and isinstance(reason, str) for name, reason in self.failures.items())
         numbers = [value for name, value in self.metadata.items() if name.endswith("_unscored")] + [self.seconds]

@@ -1,1 +1,1 @@
-"""The audit engine: the plan, and the loop from trials to a result."""
+"""The audit engine: the plan of an audit, and the loop from trials to a result."""

@@ -1,4 +1,4 @@
-"""The verb: plan → trials → store → statistics → result."""
+"""``lidp.audit``, ``resume`` and ``result_of``: start, resume and read audits."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ def audit(
     watch: Callable[[Progress], None] | None = None,
     target_spec: TargetSpec | None = None,
 ) -> AuditResult:
-    """Audit a mechanism: plant canaries, run it, score, bound ε, compare with the claim.
+    """Audit a mechanism: insert canaries, run it, score them, bound ε, and compare the bound with the claim.
 
     Args:
-        mechanism: a :class:`Target`, or a callable ``mechanism(dataset, rng) -> output``. A target has its own canaries, score,
-            data set and preparation; with a callable they are given here.
-        claim: what is claimed, for which neighbours.
-        canaries: where canaries come from: ``draw(rng, size)`` gives so many, independent and alike.
+        mechanism: a :class:`Target`, or a callable ``mechanism(dataset, rng) -> output``. A target includes canaries, score,
+            data set and preparation; for a callable, give them here.
+        claim: the claim to test, with its neighbour relation.
+        canaries: the distribution of canaries: ``draw(rng, size)`` returns ``size`` independent, identically distributed ones.
         score: ``score(output, canary) -> float``, higher when the canary looks inserted; with a preparation,
             ``score(output, canary, arrays)``.
-        dataset: what the canaries are planted in; empty if left out.
+        dataset: the data set into which canaries are inserted; empty if left out.
         prepare: ``prepare(dataset, rng)``, run once before the first trial; see :class:`Target`.
-        design: who is inserted; 64 canaries by coin flips if left out. Its neighbours must be the claim's.
-        trials: the budget: trials at most.
+        design: which canaries are inserted; 64 canaries by coin flips if left out. Its neighbours must be the claim's.
+        trials: the budget: the largest number of trials.
         method: a method or its name; the betting method of the design if left out.
-        failure_probability: β, how often a true claim may be refuted: the bound exceeds the true ε with at most this probability.
-        seed: same seed, same result, for any number of workers, interrupted or not.
-        workers: processes to run trials in; 1 runs them in this process.
-        store: an SQLite file to keep trials in; if it exists, the audit goes on where it stopped.
+        failure_probability: β, the largest probability with which a true claim may be refuted.
+        seed: the same seed gives the same result, for any number of workers, interrupted or not.
+        workers: the number of processes that run trials; 1 runs them in this process.
+        store: an SQLite file that keeps trials; if it exists, the audit is resumed.
         stop_when: "refuted" (anytime-valid methods only, and their default) or "never".
-        time_limit: seconds a trial may take; it runs in a process of its own then.
+        time_limit: seconds that a trial may take; trials then run in separate processes.
         retry: whether a trial whose worker process died is run once more, with the same coins and streams. Dying is an outcome:
-            only for a mechanism that draws all its randomness from ``rng`` is a second try the same run, and the bound valid.
-        executor: who runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
-        watch: called with a :class:`Progress` now and then.
+            the bound stays valid only if the mechanism draws all its randomness from ``rng``, so that a retry is the same run.
+        executor: what runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
+        watch: called with a :class:`Progress` from time to time.
         target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
-    Guarantee: that of the method. Trials are bet on in the order of their numbers, not of their completion, and runs that
-    fail are kept as outputs that nobody bets on, so neither failing nor slowing down when a canary is in helps.
+    Guarantee: that of the method. Bets are placed in the order of trial numbers, not of completion, and failed runs are kept as
+    outputs on which nothing is bet, so a mechanism that fails or slows down when a canary is inserted does not break it.
     """
     if not isinstance(claim, Claim):
         raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
@@ -108,9 +108,9 @@ def resume(
     watch: Callable[[Progress], None] | None = None,
     methods: Iterable[type[Storable]] = (),
 ) -> AuditResult:
-    """Resume the audit in a store. ``load(target_spec, claim)`` loads its target; who ran trials before does not matter.
+    """Resume the audit in a store, with any executor. ``load(target_spec, claim)`` returns its target.
 
-    ``load`` runs what the store names: only load what you trust, if somebody else made the store.
+    ``load`` may run code that the store names: resume a store from somebody else only if you trust it.
     ``methods``: see :func:`result_of`.
     """
     with Store.open(store) as opened:
@@ -133,7 +133,7 @@ def plan_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> Aud
 
 
 def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditResult:
-    """Return the result of an audit so far, from its store alone: no mechanism is run, no code of the target is loaded.
+    """Return the result so far of the audit in a store; no mechanism is run and no code of the target is loaded.
 
     If the store names a method of a user's own, its class must be imported already, or be among ``methods``; this function
     imports no module that a store names.
@@ -148,7 +148,7 @@ def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> A
 def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: Any) -> Target:
     if isinstance(mechanism, Target):
         if canaries is not None or score is not None or prepare is not None or len(dataset):
-            raise InvalidArgument("a Target has its own canaries, score, dataset and prepare; leave those out")
+            raise InvalidArgument("a Target has its own canaries, score, dataset and prepare; do not give them again")
         return mechanism
     if canaries is None or score is None:
         raise InvalidArgument("an audit needs canaries= and score=, or a Target that bundles them with the mechanism")
@@ -174,9 +174,9 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
         return _create(path, plan)
     opened = Store.open(path)
     try:
-        stored, asked = opened.configuration, plan.configuration
-        names = [*asked, *(name for name in stored if name not in asked)]
-        different = [name for name in names if name != "target_spec" and stored.get(name) != asked.get(name)]
+        stored, given = opened.configuration, plan.configuration
+        names = [*given, *(name for name in stored if name not in given)]
+        different = [name for name in names if name != "target_spec" and stored.get(name) != given.get(name)]
         if not different:
             return opened
         empty = not opened.finished()
@@ -184,7 +184,7 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
         opened.close()
         raise
     opened.close()
-    if empty:  # an audit that failed before its first trial: there is nothing to lose
+    if empty:  # an audit that failed before its first trial: nothing is lost
         path.unlink()
         return _create(path, plan)
     if different == ["fingerprint"]:
@@ -192,7 +192,7 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
             f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
         )
     changes = "; ".join(
-        f"{name} was {stored.get(name)!r}, is {asked.get(name)!r}" for name in different if name != "fingerprint"
+        f"{name} was {stored.get(name)!r}, is {given.get(name)!r}" for name in different if name != "fingerprint"
     )
     raise StoreError(f"{path} belongs to another audit: {changes}. Resume with the same settings, or use another store")
 

@@ -59,23 +59,23 @@ def audit_pair(
         pairs: neighbouring data sets to choose from, instead of d0 and d1.
         search_share: the share of the runs that the choice among ``pairs`` may use; the bound is from the others and therefore
             needs no correction.
-        failure_probability: β, how often a true claim may be refuted.
-        seed: same seed, same result, for any number of workers, interrupted or not.
+        failure_probability: β, the largest probability with which a true claim may be refuted.
+        seed: the same seed gives the same result, for any number of workers, interrupted or not.
         workers: processes that run the mechanism; 1 runs it in this process.
         store: an SQLite file to keep runs in; if it exists, the audit is resumed.
         stop_when: "refuted" or "never".
         time_limit: seconds that a block of runs may take; blocks have at most 65,536 runs.
         retry: as in :func:`lidp.audit`, for blocks of runs.
         executor: what runs the blocks, instead of ``workers``, ``time_limit`` and ``retry``.
-        bits: whether to look at the bit patterns of floats too.
+        bits: whether to use the bit patterns of floats too.
         watch: called with a :class:`Progress` from time to time.
         target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most
-    ``failure_probability``, whatever the classifier. A run that raises is an output that nobody bets on. Assumes that runs are
-    independent of one another but for what outputs already told; for ``many``, that its rows are independent runs. A classifier of
-    one's own sees the outputs of a whole block when it predicts, so with it runs are assumed to be independent altogether. The
-    same holds if worker processes may die: all runs of their block are lost then.
+    ``failure_probability``, whatever the classifier. Nothing is bet on runs that raise. Assumes that each run is independent of
+    earlier runs, except through what their outputs already revealed; for ``many``, that its rows are independent runs. A user's
+    classifier sees the outputs of a whole block when it predicts, so it needs fully independent runs. The same holds if worker
+    processes may die: then all runs of their block are lost.
     """
     target = _check_arguments(mechanism, d0, d1, features, claim, classifier)
     runs = checks.count(runs=runs)
@@ -117,5 +117,5 @@ def _check_arguments(
     if not isinstance(mechanism, PairTarget):
         return PairTarget(mechanism, d0, d1, features)
     if d0 is not None or d1 is not None or features is not None:
-        raise InvalidArgument("a PairTarget has d0, d1 and features of its own; do not give them again")
+        raise InvalidArgument("a PairTarget has its own d0, d1 and features; do not give them again")
     return mechanism

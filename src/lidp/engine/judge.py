@@ -1,4 +1,4 @@
-"""From a bound to a verdict."""
+"""Derive the verdict from the bound."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def judge(bound: EpsilonBound, claim: Claim, *, provisional: bool, could_refute:
 
     Args:
         bound: the lower bound on ε that the evidence gives.
-        claim: what is claimed.
+        claim: the claim under audit.
         provisional: whether the bound's method gives no verdict before all trials are finished, and they are not.
-        could_refute: whether so many trials could have refuted the claim for the leakiest mechanism.
+        could_refute: whether this number of trials suffices to refute the claim for the leakiest mechanism.
     """
     if provisional:
-        return Verdict.UNDECIDED
+        return Verdict.INCONCLUSIVE
     if bound.refutes(claim):
         return Verdict.REFUTED
-    return Verdict.NOT_REFUTED if could_refute else Verdict.UNDECIDED
+    return Verdict.NOT_REFUTED if could_refute else Verdict.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""``Ledger``: finished trials in the order of their numbers, the bets on them, and when to stop."""
+"""``Ledger``: the finished trials of an audit, the bets on them, and the row at which the audit stops."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lidp.stats.method import AnytimeMethod
 class Ledger:
     """The evidence of an audit so far.
 
-    Trials may finish in any order. They are scored and bet on in the order of their numbers, as far as they are finished
-    without a gap, so the result does not depend on who ran them and when.
+    Trials may finish in any order. They are scored and bet on in the order of their numbers, up to the first one that is
+    missing, so the result does not depend on where and when they ran.
     """
 
     def __init__(self, plan: AuditPlan, scorer: Scorer) -> None:
@@ -38,18 +38,18 @@ class Ledger:
 
     @property
     def bet_trials(self) -> int:
-        """How many trials have been scored and bet on: all numbers below this."""
+        """The number of trials that have been scored and bet on; they are the first ones."""
         return len(self._notes)
 
     @property
     def finished_rows(self) -> int:
-        """How many rows of scores are finished, those after a gap included."""
+        """The number of finished rows of scores, including those after a missing trial."""
         rows = self.plan.design.rows
         return rows(self.bet_trials) + sum(rows(index + 1) - rows(index) for index in self._waiting)
 
     @property
     def stopped(self) -> bool:
-        """Whether the claim has been refuted and the plan says to stop then."""
+        """Whether the claim is refuted and the plan stops at a refutation."""
         return self._stopped_at_row is not None
 
     @property
@@ -67,7 +67,7 @@ class Ledger:
         return [*(note.index for note in self._notes if not note.failures), *waiting]
 
     def add(self, records: Sequence[TrialRecord]) -> None:
-        """Add finished trials, and bet on all that follow without a gap."""
+        """Add finished trials, and bet on all trials up to the first missing one."""
         self._waiting.update({record.index: record for record in records})
         self.failed_trials += sum(bool(record.failures) for record in records)
         ready = []
@@ -82,7 +82,7 @@ class Ledger:
     def _bet_on(self, records: Sequence[TrialRecord]) -> None:
         self._notes.extend(self.scorer.note(record) for record in records)
         if self.stopped:
-            return  # the result is that of the trial at which the claim fell
+            return  # the result ends at the row that refuted the claim
         scores = self.scorer.score(records)
         self._blocks.append(scores)
         if self._run is not None:
@@ -95,10 +95,10 @@ class Ledger:
             self.scorer.learn(records[-1], scores.trials - beyond)
 
     def scores(self) -> Scores:
-        """Return the scores that the result is about: up to the row at which the claim fell, marked if fewer than planned.
+        """Return the scores of the result: up to the row that refuted the claim, marked if fewer than planned.
 
         Raises:
-            AuditFailed: if there are none, or they say nothing at all.
+            AuditFailed: if there are none, or they hold no outcome at all.
         """
         if not self._blocks:
             raise AuditFailed("no trial is finished, so there is no result yet")
@@ -111,16 +111,16 @@ class Ledger:
         return scores.stopped() if scores.trials < self.plan.rows else scores
 
     def bound(self, scores: Scores) -> EpsilonBound:
-        """Return the bound on these scores, which :meth:`scores` has returned."""
+        """Return the bound from the scores that :meth:`scores` returned."""
         if self._run is not None and not self.stopped:
-            return self._run.bound()  # on these very trials, although they came in several parts
+            return self._run.bound()  # on the same trials, which arrived in several parts
         if not self.plan.method.anytime:
-            scores = scores.as_planned()  # the verdict says that the bound is provisional
+            scores = scores.as_planned()  # the verdict marks the bound as provisional
         return self.plan.method.bound(
             scores, delta=self.plan.claim.delta, failure_probability=self.plan.failure_probability
         )
 
     def notes(self, rows: int) -> tuple[TrialNote, ...]:
-        """Return the notes of the trials that the first ``rows`` rows come from."""
+        """Return the notes of the trials of the first ``rows`` rows."""
         used = bisect_left(range(len(self._notes) + 1), rows, key=self.plan.design.rows)
         return tuple(self._notes[:used])

@@ -1,4 +1,4 @@
-"""The loop of every audit: hand trials to an executor, finished ones to the store and to the ledger, until the audit ends."""
+"""The loop of every audit: give trials to an executor, and finished ones to the store and the ledger, until the audit ends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class AuditLoop:
             raise AuditInterrupted(so_far)
 
     def recall(self) -> None:
-        """Read everything that the store has, and bet on it."""
+        """Read all trials of the store, and bet on them."""
         if self.store is None:
             return
         records = self.store.trials()
@@ -127,10 +127,10 @@ class AuditLoop:
         if work is None or self.preparation is not None:
             return
         try:
-            with use_one_core(), user_code():  # one core as in trials: sums are rounded alike whoever runs them
+            with use_one_core(), user_code():  # one core, as in trials, so that sums are rounded equally everywhere
                 outcome = executor.prepare(work)
             if interrupts.seen:
-                raise Interrupted  # the interrupt may have been taken for a failure of a pilot model
+                raise Interrupted  # the interrupt may look like a failure of a pilot model
             prepared = plain_preparation(outcome)
             arrays = {name: np.asarray(array) for name, array in prepared.arrays.items()}
         except BaseException as error:
@@ -143,12 +143,12 @@ class AuditLoop:
                 self.store.keep_preparation(arrays, prepared.models)
 
     def _must_flush(self, records: Sequence[TrialRecord]) -> bool:
-        # Blocks of runs are large, and the next one may be in vain: bet on them at once.
+        # Blocks of runs are large, and the next one may be unnecessary: bet on each at once.
         at_once = bool(records) and self.ledger.scorer.learns
         return at_once or time.monotonic() - self.flushed > WRITE_SECONDS
 
     def _flush(self) -> None:
-        """Write finished trials, bet on those that follow without a gap, report progress."""
+        """Write finished trials to the store, bet on them, and report progress."""
         if self.recorder is not None:
             self.ledger.add(self.recorder.write())
             predictions = self.ledger.scorer.take_predictions()
@@ -208,7 +208,7 @@ class AuditLoop:
 
 
 def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
-    """Refuse a stored trial that the plan cannot have made: of another shape, or with coins that its seed does not give."""
+    """Refuse a stored trial that is not of this plan: of another shape, or with coins of another seed."""
     try:
         if not 0 <= record.index < plan.trials:
             raise ValueError(f"its trial {record.index} does not belong to {plan.design}, {plan.trials} trials")

@@ -1,4 +1,4 @@
-"""``AuditPlan``: what an audit is to do, checked before anything runs, and as plain data for its store."""
+"""``AuditPlan``: the settings of an audit, checked before anything runs, and as plain data for its store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LARGEST_PAIR_EPSILON = 10.0
 class AuditPlan:
     """A checked plan.
 
-    ``trials`` is the budget, ``options`` hold what only one kind of audit needs, as plain data. A plan that was read from a
+    ``trials`` is the budget; ``options`` holds settings of one kind of audit only, as plain data. A plan that was read from a
     store has no target: no code of the target has been loaded.
     """
 
@@ -155,7 +155,7 @@ class AuditPlan:
 
     @property
     def rows(self) -> int:
-        """How many rows of scores the budget makes."""
+        """The number of rows of scores of the whole budget."""
         return self.design.rows(self.trials)
 
     @property
@@ -186,7 +186,7 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
     largest = getattr(chosen, "largest", math.inf)
     if largest <= claim.epsilon:
         raise InvalidArgument(
-            f"{chosen.name} looks no further than ε = {largest:g}, so that a claim of {claim.epsilon:g} could never "
+            f"{chosen.name} gives bounds up to ε = {largest:g} only, so a claim of {claim.epsilon:g} could never "
             f"be refuted; set largest={2 * claim.epsilon:g}"
         )
     check_name(chosen)

@@ -1,4 +1,4 @@
-"""``Procedure``: what differs between the kinds of audit. There are two: with canaries, and with a pair of data sets."""
+"""``Procedure``: the steps that differ between the two kinds of audit, with canaries and with a pair of data sets."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class Procedure(ABC):
 
     @abstractmethod
     def setup(self, plan: AuditPlan, prepared: Prepared | None) -> Setup:
-        """Return what all trials share."""
+        """Return the setup that all trials share."""
 
     @abstractmethod
     def rehearse(self, plan: AuditPlan, setup: Any) -> None:
-        """Try the auditor's own part before the first trial, so that its faults are not taken for outcomes."""
+        """Check the parts of the auditor before the first trial, so that their errors are not taken for outcomes."""
 
     @abstractmethod
     def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
-        """Return a scorer that has seen nothing yet; ``predictions`` are those of the trials that a store has."""
+        """Return a new scorer; ``predictions`` are the stored predictions by trial."""
 
     @abstractmethod
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
-        """Return whether the leakiest mechanism would have been refuted with so many trials, of which as many failed."""
+        """Return whether the leakiest mechanism would have been refuted with equally many trials and failures."""
 
 
 class CanaryProcedure(Procedure):
-    """Plant canaries, run the mechanism, score them."""
+    """Insert canaries, run the mechanism, score the canaries."""
 
     def preparation(self, plan: AuditPlan) -> Callable[[], Any] | None:
         """See :class:`Procedure`."""
@@ -80,7 +80,7 @@ class CanaryProcedure(Procedure):
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
         """See :class:`Procedure`."""
         if plan.method.anytime and scores.trials > _FEW_TRIALS and self.could_refute(plan, scores[:_FEW_TRIALS]):
-            return True  # a claim that has been refuted stays refuted
+            return True  # a refuted claim stays refuted
         arrays = plan.design.perfect_arrays(scores.trials)
         perfect = Scores.of_block(**arrays, sequential=plan.sequential, failed=scores.failed)
         try:
@@ -93,8 +93,8 @@ class CanaryProcedure(Procedure):
 class PairProcedure(Procedure):
     """Flip a coin, run the mechanism on one of two data sets, predict the coin from the output.
 
-    ``search`` chooses the data sets before the first run, if there are several pairs to choose from; ``classifier`` predicts,
-    the default one if None.
+    ``search`` chooses the data sets before the first run, if there are several pairs; ``classifier`` predicts the coins, None for
+    the default.
     """
 
     def __init__(self, search: PairSearch | None = None, classifier: Classifier | None = None) -> None:
@@ -118,14 +118,14 @@ class PairProcedure(Procedure):
 
     def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
         """See :class:`Procedure`."""
-        users_own = plan.options.get("classifier") is not None
-        make = None if users_own else default_classifier
+        by_user = plan.options.get("classifier") is not None
+        make = None if by_user else default_classifier
         return PairScorer(plan.design, plan.name, predictions, classifier=self.classifier, make_classifier=make)
 
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
         """See :class:`Procedure`. A right guess multiplies the wealth by at most 1 + e^-ε.
 
-        Nothing is staked on the first block, from which the default classifier learns where to look, nor on runs that failed.
+        Nothing is staked on failed runs, nor on the first block, from which the default classifier chooses its bins.
         """
         first_block = plan.design.rows(1)
         staked = int((~scores.failed[first_block:]).sum())

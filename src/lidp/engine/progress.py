@@ -1,4 +1,4 @@
-"""``Progress``: how far an audit is, for whoever watches it."""
+"""``Progress``: how far an audit is, for progress displays."""
 
 from __future__ import annotations
 

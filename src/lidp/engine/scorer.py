@@ -1,4 +1,4 @@
-"""``Scorer``: turns the records of finished trials into scores, in the order of the trials' numbers."""
+"""``Scorer``: convert the records of finished trials into scores, in the order of their numbers."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ Floats = NDArray[np.float64]
 
 
 class Scorer(Protocol):
-    """What the ledger needs of a kind of audit. Records come in the order of their numbers, each of them once."""
+    """The part of an audit that scores trials. It gets every record once, in the order of their numbers."""
 
     @property
     def learns(self) -> bool:
-        """Whether scores depend on earlier trials, so that trials are scored, bet on and learned from one by one."""
+        """Whether scores depend on earlier trials, so that the ledger scores, bets and learns one trial at a time."""
 
     def can_score(self, record: TrialRecord) -> bool:
-        """Return whether a record can be scored here: the predictor of a stored audit may not be at hand."""
+        """Return whether a record can be scored: the classifier of a stored audit may not be available."""
 
     def score(self, records: Sequence[TrialRecord]) -> Scores:
         """Return the scores of the next records."""
 
     def learn(self, record: TrialRecord, rows: int) -> None:
-        """Learn from the first ``rows`` rows of the record that was scored and bet on last."""
+        """Learn from the first ``rows`` rows of the record that was scored last."""
 
     def take_predictions(self) -> dict[int, Floats]:
-        """Return the predictions, by trial, that were made since the last call and have to be stored."""
+        """Return the predictions by trial since the last call, to be stored."""
 
     def note(self, record: TrialRecord) -> TrialNote:
-        """Return what the result tells of a trial besides its scores."""
+        """Return the facts about a trial other than its scores, for the result."""
 
     def require_outcomes(self, rows: int) -> None:
-        """Raise ``AuditFailed`` if the first ``rows`` rows say nothing at all, which would look like privacy."""
+        """Raise ``AuditFailed`` if the first ``rows`` rows hold no outcome at all, which would look like privacy."""
 
     def explain(self, scores: Scores) -> str:
-        """Return in words where the leak shows, as far as the scorer knows; empty if it does not."""
+        """Return in words where the leak shows; empty if the scorer does not know."""
 
 
 class CanaryScorer:
-    """The scorer of audits with canaries: trials carry their scores, nothing is learned."""
+    """The scorer of audits with canaries: the records hold the scores, and nothing is learned."""
 
     learns = False
 
@@ -58,7 +58,7 @@ class CanaryScorer:
         self._any_outcome = False
         self._any_score = False
         self._first_failure = ""
-        self._first_trouble = ""
+        self._first_problem = ""
 
     def can_score(self, record: TrialRecord) -> bool:
         """See :class:`Scorer`."""
@@ -83,7 +83,7 @@ class CanaryScorer:
                 continue
             if len(array) > int(record.metadata.get(f"{name}_unscored", 0)):
                 self._any_score = True
-            self._first_trouble = self._first_trouble or str(record.metadata.get(f"{name}_unscored_because", ""))
+            self._first_problem = self._first_problem or str(record.metadata.get(f"{name}_unscored_because", ""))
 
     def learn(self, record: TrialRecord, rows: int) -> None:
         """See :class:`Scorer`."""
@@ -97,11 +97,11 @@ class CanaryScorer:
         return TrialNote(record.index, record.seconds, record.attempts, record.failures, record.metadata)
 
     def require_outcomes(self, rows: int) -> None:
-        """See :class:`Scorer`. A score that works for no canary at all is the auditor's mistake, not the mechanism's privacy."""
+        """See :class:`Scorer`. A score that fails for every canary is an error of the auditor, not privacy of the mechanism."""
         if not self._any_outcome:
             raise AuditFailed(f"all {self._trials:,} trials failed, the first with: {self._first_failure}")
         if not self._any_score:
-            raise AuditFailed(f"no canary could be scored, the first because: {_last_line(self._first_trouble)}")
+            raise AuditFailed(f"no canary could be scored, the first because: {_last_line(self._first_problem)}")
 
     def explain(self, scores: Scores) -> str:
         """See :class:`Scorer`."""

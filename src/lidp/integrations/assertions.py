@@ -97,7 +97,7 @@ class Suite:
             )
             self.assertions += 1
             self.runs += result.bound.trials + result.preparation_models
-            if result.verdict is Verdict.UNDECIDED:
+            if result.verdict is Verdict.INCONCLUSIVE:
                 raise InvalidArgument(
                     f"{result.planned_trials:,} runs cannot refute any mechanism at failure probability {beta:.2g}, "
                     "so this assertion could never fail; raise runs"

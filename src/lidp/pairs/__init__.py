@@ -1,1 +1,1 @@
-"""Auditing any mechanism as a black box, by two neighbouring data sets: ``lidp.audit_pair``."""
+"""Audit a mechanism as a black box on two neighbouring data sets: ``lidp.audit_pair``."""

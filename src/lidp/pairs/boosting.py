@@ -1,4 +1,4 @@
-"""Gradient boosting for outputs of many parts, as one more column that views look at."""
+"""Gradient boosting for outputs with many columns; its prediction becomes one more column for the views."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from lidp.pairs.columns import Columns
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_FEW = 3
-"""Columns up to which views alone see everything."""
-_FIRST = 1_000
-"""Runs before the first model is fitted; then again whenever they have tripled."""
-_MOST = 50_000
-"""Past runs that a model is fitted on."""
+_FEW_COLUMNS = 3
+"""Up to this many columns, views alone suffice."""
+_FIRST_FIT_RUNS = 1_000
+"""Runs before the first fit; the model is fitted again whenever the runs have tripled."""
+_MOST_RUNS = 50_000
+"""Past runs on which a model is fitted, at most."""
 
 
 def default_classifier(outputs: Columns) -> OnlineClassifier:
-    """Views; with boosting where outputs have many parts, if scikit-learn is there."""
-    if len(outputs.names) > _FEW and find_spec("sklearn") is not None:
+    """Return views, with boosting if outputs have many columns and scikit-learn is installed."""
+    if len(outputs.names) > _FEW_COLUMNS and find_spec("sklearn") is not None:
         return Boosted()
     return Views()
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A model with the columns that it was fitted on."""
+    """A model and the columns on which it was fitted."""
 
     model: Any
     names: tuple[str, ...]
 
     def add_to(self, outputs: Columns) -> Columns:
-        """The outputs with one column more."""
+        """Return the outputs with the prediction of the model as a further column."""
         values = outputs.select(self.names)
         with use_one_core():
             chance = np.clip(self.model.predict_proba(_finite(values))[:, 1], 1e-6, 1 - 1e-6)
@@ -51,22 +51,22 @@ COLUMN = "boosted prediction"
 
 
 def _finite(values: Floats) -> Floats:
-    """The model knows missing values, but none that are infinite."""
-    found: Floats = np.where(np.isinf(values), np.sign(values) * 1e300, values)
-    return found
+    """Return the values with infinities replaced: the model handles missing values, but not infinite ones."""
+    finite: Floats = np.where(np.isinf(values), np.sign(values) * 1e300, values)
+    return finite
 
 
 class Boosted(OnlineClassifier):
-    """Views over outputs and over the prediction of a model that was fitted on past runs.
+    """Views of the outputs and of the prediction of a model that is fitted on past runs.
 
-    The prediction is not trusted as it is: views cut it into bins and count coins there, on runs that the model was not fitted on.
+    The prediction is not used directly: views cut it into bins and count coins there, on runs on which the model was not fitted.
     """
 
     def __init__(self) -> None:
         self._views = Views()
         self._seen: list[tuple[Columns, Bools]] = []
         self._runs = 0
-        self._next_fit = _FIRST
+        self._next_fit = _FIRST_FIT_RUNS
         self._fitted: _Fitted | None = None
 
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
@@ -75,12 +75,12 @@ class Boosted(OnlineClassifier):
             self._fit()
         logits = self._views.predict_and_learn(outputs if self._fitted is None else self._fitted.add_to(outputs), coins)
         self._runs += len(outputs)
-        if sum(len(columns) for columns, _ in self._seen) < _MOST:
+        if sum(len(columns) for columns, _ in self._seen) < _MOST_RUNS:
             self._seen.append((outputs, coins))
         return logits
 
     def _fit(self) -> None:
-        """Fit on half of the past; let new views learn from all of it, and see the prediction only where it is honest."""
+        """Fit the model on the first half of the past, and let new views see its prediction on the second half only."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         names = tuple(dict.fromkeys(name for columns, _ in self._seen for name in columns.names))
@@ -91,7 +91,7 @@ class Boosted(OnlineClassifier):
         known = None if self._seen[0][0].texts is None else texts
         half = len(values) // 2
         model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.1, random_state=0)
-        with use_one_core():  # on so few rows threads cost more than they gain
+        with use_one_core():  # with so few rows, threads cost more than they save
             model.fit(_finite(values[:half]), coins[:half])
         self._fitted = _Fitted(model, names)
         self._views = Views()

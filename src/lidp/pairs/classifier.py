@@ -1,8 +1,8 @@
-"""Telling two data sets apart by outputs, learning as it goes.
+"""Predict from an output on which of two data sets a run was, and learn from run to run.
 
-The wager is valid for any prediction made from past runs and the output at hand. This one looks at outputs through many simple
-*views*, each of which sorts them into bins: a column cut at its quantiles, coarsely and finely; two columns at once; the output
-as a whole. Every view counts coins by bin, and all of them predict, weighted by how well each has done so far.
+The wager is valid for any prediction made from past runs and the current output. The default classifier sorts outputs into bins by
+many simple *views*: one column cut at its quantiles, coarsely and finely; two columns at once; the whole output. Every view counts
+coins per bin, and all views predict, weighted by their success so far.
 """
 
 from __future__ import annotations
@@ -25,74 +25,74 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _BINS = 64
-"""At most so many bins in a view (one is for what is missing)."""
+"""Bins per view, at most; one of them is for missing values."""
 _PAIRED = 6
-"""Columns of which all pairs are looked at together."""
+"""The first columns, of which every pair has views."""
 _FEW_VALUES = 14
-"""Values of a column that are each a bin of their own where two columns are looked at."""
-_WHOLES = 512
-"""Distinct outputs that are counted as a whole."""
+"""A column of at most this many distinct values gets one bin per value in views of two columns."""
+_MOST_RECURRING = 512
+"""Distinct whole outputs that are counted, at most."""
 
 
 class Classifier(Protocol):
-    """A classifier of one's own for :func:`lidp.audit_pair`. It is shown the coins of a block after it has predicted them.
+    """A user's classifier for :func:`lidp.audit_pair`. It sees the coins of a block after it has predicted them.
 
-    Of the block in which the claim falls it is shown the runs up to there: those that the result counts.
+    Of the block in which the claim is refuted, it sees only the runs up to the refutation, which the result counts.
     """
 
     def predict(self, outputs: Columns) -> Floats:
-        """Log-odds that each run was on d1, from its output and from what was learned; 0 where nothing is known."""
+        """Return the log-odds that each run was on d1, given its output and past runs; 0 where nothing is known."""
         ...
 
     def learn(self, outputs: Columns, coins: Bools) -> None:
-        """Learn from runs that are past; a coin of 1 means d1."""
+        """Learn from past runs; a coin of 1 means d1."""
         ...
 
     def explain(self) -> str:
-        """Where the two data sets differ most, in words."""
+        """Return in words where the outputs of the two data sets differ most."""
         ...
 
 
 class OnlineClassifier(ABC):
-    """A classifier that learns within a block too, run by run. It sees the coins, so it must be one that can be trusted."""
+    """A classifier that learns run by run within a block. It receives the coins before it predicts, so it must be trusted."""
 
     @abstractmethod
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
-        """Log-odds for each coin (1 means d1), made without looking at it or at later ones; then learn from all of them."""
+        """Return log-odds for each coin (1 means d1) from earlier coins only; then learn from all coins."""
 
     @abstractmethod
     def forget(self, runs: int) -> None:
-        """Forget the last runs of the last block, which the result does not count. Nothing is predicted afterwards."""
+        """Forget the last ``runs`` runs of the last block, which the result does not count. No prediction follows."""
 
     @abstractmethod
     def explain(self) -> str:
-        """Where the two data sets differ most, in words."""
+        """Return in words where the outputs of the two data sets differ most."""
 
 
 @dataclass(frozen=True)
 class _Cuts:
-    """A view of one or two columns, cut into intervals. A value beyond all cuts of ties gets bins of its own: cuts are closed."""
+    """A view of one or two columns, cut into intervals that include their lower end; missing values have their own bin."""
 
     names: tuple[str, ...]
     cuts: tuple[Floats, ...]
 
-    def places(self, columns: Columns) -> Ints:
+    def bins_of(self, columns: Columns) -> Ints:
         values = columns.select(self.names)
-        found = np.zeros(len(values), dtype=np.int64)
+        bins = np.zeros(len(values), dtype=np.int64)
         for k, cuts in enumerate(self.cuts):
             column = values[:, k]
             inside = np.searchsorted(cuts, column, side="right")
-            found = found * (len(cuts) + 2) + np.where(np.isnan(column), len(cuts) + 1, inside)
-        return found
+            bins = bins * (len(cuts) + 2) + np.where(np.isnan(column), len(cuts) + 1, inside)
+        return bins
 
     @property
     def bins(self) -> int:
         return int(np.prod([len(cuts) + 2 for cuts in self.cuts]))
 
-    def describe(self, place: int) -> str:
+    def describe(self, index: int) -> str:
         words = []
         for name, cuts in reversed(list(zip(self.names, self.cuts, strict=True))):
-            place, inside = divmod(place, len(cuts) + 2)
+            index, inside = divmod(index, len(cuts) + 2)
             if inside == len(cuts) + 1:
                 words.append(f"no {name}")
             elif inside == 0:
@@ -108,12 +108,12 @@ class _Cuts:
 
 @dataclass
 class _Recurring:
-    """A view of outputs as a whole: the commonest ones, each a bin."""
+    """A view of whole outputs: one bin for each of the most frequent ones."""
 
     identities: Floats
     texts: tuple[str, ...]
 
-    def places(self, columns: Columns) -> Ints:
+    def bins_of(self, columns: Columns) -> Ints:
         order = np.argsort(self.identities, kind="stable")
         ranked = self.identities[order]
         at = np.minimum(np.searchsorted(ranked, columns.identities), len(ranked) - 1)
@@ -123,8 +123,8 @@ class _Recurring:
     def bins(self) -> int:
         return len(self.identities)
 
-    def describe(self, place: int) -> str:
-        return f"output {self.texts[place]}"
+    def describe(self, index: int) -> str:
+        return f"output {self.texts[index]}"
 
 
 class Views(OnlineClassifier):
@@ -141,14 +141,14 @@ class Views(OnlineClassifier):
         self._last: tuple[Columns, Bools, Floats, Floats] | None = None
 
     def predict_and_learn(self, outputs: Columns, coins: Bools) -> Floats:
-        """See :class:`OnlineClassifier`. Bins are chosen from past outputs; on the first block nothing is staked."""
+        """See :class:`OnlineClassifier`. Bins are chosen from past outputs; nothing is staked on the first block."""
         warm_up = not self._seen
         if self._runs >= self._next_look:
             self._look(outputs)
         self._last = (outputs, coins, self._counts.copy(), self._coins.copy())
         logits = self._count(outputs, coins)
         if warm_up:
-            # Its own outputs chose the bins. A mechanism that remembers earlier runs could tell an earlier coin in a later output.
+            # The outputs of this block chose the bins: a mechanism with memory could reveal an earlier coin in a later output.
             logits[:] = 0.0
         self._runs += len(outputs)
         if sum(len(columns) for columns, _ in self._seen) < _KEPT:
@@ -166,12 +166,12 @@ class Views(OnlineClassifier):
         self._last = None
 
     def learn(self, outputs: Columns, coins: Bools) -> None:
-        """Learn from past runs, before any prediction."""
+        """Learn from past runs before the first prediction."""
         self._seen.append((outputs, coins))
         self._runs += len(outputs)
 
     def _look(self, outputs: Columns) -> None:
-        """Choose views anew, with finer bins the more is known, and let them learn from what is past."""
+        """Choose new views, with finer bins the more runs there are, and let them learn from past runs."""
         past = [columns for columns, _ in self._seen] or [outputs]
         names = tuple(dict.fromkeys(name for columns in past for name in columns.names))
         values = np.concatenate([columns.select(names) for columns in past])
@@ -187,16 +187,17 @@ class Views(OnlineClassifier):
     def _count(self, outputs: Columns, coins: Bools) -> Floats:
         from lidp._compiled import online_classifier
 
-        places = np.column_stack([view.places(outputs) for view in self._views]).astype(np.int64)
+        bins = np.column_stack([view.bins_of(outputs) for view in self._views]).astype(np.int64)
         logits = np.empty(len(outputs))
         self._coins += np.bincount(coins.astype(np.int64), minlength=2)
-        online_classifier.predict_online(places, coins, self._counts, self._trust, logits)
+        online_classifier.predict_online(bins, coins, self._counts, self._trust, logits)
         return logits
 
     def explain(self, runs: int | None = None) -> str:
-        """The bin whose counts of the two coins differ most; and whether for certain, given how many bins there are.
+        """Return in words the bin whose counts of the two coins differ most, and whether the difference is significant.
 
-        If there were more runs than are counted, that is said; ``runs`` is how many there were, if these views saw only some.
+        Significance accounts for the number of bins. ``runs`` is the number of all runs, if these views saw only some of them;
+        the text says if not all runs are counted.
         """
         best, words = -math.inf, "nothing"
         bins = int((self._counts.sum(axis=2) > 0).sum())
@@ -204,22 +205,22 @@ class Views(OnlineClassifier):
         on_d0, on_d1 = self._coins
         for v, view in enumerate(self._views):
             rates = (self._counts[v] + 0.5) / (self._coins + 1)
-            # the log-ratio less so many standard errors that none of the bins would be above 0 by chance
+            # the log-ratio minus so many standard errors that by chance no bin would be above 0
             error = np.sqrt((1 / (self._counts[v] + 0.5)).sum(axis=1))
             certain = np.abs(np.log(rates[:, 1] / rates[:, 0])) - errors * error
-            place = int(np.argmax(certain))
-            if certain[place] > best:
-                best = float(certain[place])
-                zero, one = self._counts[v, place]
+            index = int(np.argmax(certain))
+            if certain[index] > best:
+                best = float(certain[index])
+                zero, one = self._counts[v, index]
                 counted = f"{zero:,.0f} of {on_d0:,.0f} runs on d0, {one:,.0f} of {on_d1:,.0f} on d1"
-                words = f"{' '.join(view.describe(place).split())[:160]}: {counted}"
+                words = f"{' '.join(view.describe(index).split())[:160]}: {counted}"
         if self._coins.sum() < (self._runs if runs is None else runs):
             words += f" (counted in {self._coins.sum():,.0f} of the runs)"
         return words if best > 0 else f"no output for certain; most of all {words}"
 
 
 _KEPT = 100_000
-"""Past runs that new views learn from."""
+"""Past runs from which new views learn, at most."""
 
 
 def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> list[_Cuts | _Recurring]:
@@ -246,7 +247,7 @@ def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> li
 
 
 def _few_cuts(known: Floats, bins: int) -> Floats:
-    """Cuts for two columns at once: every value, if there are few, else the quantiles of a coarse view."""
+    """Return the cuts of a column in a view of two columns: all values if there are few, otherwise quantiles."""
     values = np.unique(known)
     if len(values) <= _FEW_VALUES:
         return values
@@ -254,7 +255,7 @@ def _few_cuts(known: Floats, bins: int) -> Floats:
 
 
 def _cuts(known: Floats, bins: int) -> Floats:
-    """Where to cut a column: at its quantiles, and around values that recur."""
+    """Return where to cut a column: at its quantiles and around frequent values."""
     values, counts = np.unique(known, return_counts=True)
     frequent = values[counts >= max(2, len(known) / (2 * bins))]
     quantiles = (
@@ -278,7 +279,7 @@ def _commonest(past: Sequence[Columns]) -> _Recurring | None:
             counts[identity] = counts.get(identity, 0) + 1
             described.setdefault(identity, columns)
     often = sorted((identity for identity, count in counts.items() if count > 1), key=lambda identity: -counts[identity])
-    often = often[:_WHOLES]
+    often = often[:_MOST_RECURRING]
     if not often:
         return None
     return _Recurring(np.array(often), tuple(described[identity].describe(identity) for identity in often))

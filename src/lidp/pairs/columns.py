@@ -1,4 +1,4 @@
-"""``Columns``: outputs of a mechanism as columns of numbers, for a classifier to look at."""
+"""``Columns``: outputs of a mechanism as columns of numbers, for a classifier."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Columns:
-    """Some outputs, taken apart.
+    """Outputs as columns of numbers.
 
     Attributes:
         names: the name of each column.
-        values: a row per output, a column per name; NaN where a name does not apply to an output.
-        identities: a number per output; equal outputs have equal numbers.
-        texts: for some identities, the output in words; None if the identities are the outputs themselves.
+        values: one row per output, one column per name; NaN where an output has no such number.
+        identities: one number per output; equal outputs have equal numbers.
+        texts: for some identities, the output as text; None if the identities are the outputs themselves.
     """
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Columns:
         return len(self.values)
 
     def part(self, start: int, stop: int) -> Columns:
-        """Return some of the outputs."""
+        """Return the outputs from ``start`` to ``stop``."""
         return Columns(self.names, self.values[start:stop], self.identities[start:stop], self.texts)
 
     def select(self, names: Sequence[str]) -> Floats:
@@ -50,7 +50,7 @@ class Columns:
         return Columns((*self.names, name), np.column_stack([self.values, column]), self.identities, self.texts)
 
     def describe(self, identity: float) -> str:
-        """Return an output in words, from its identity."""
+        """Return an output as text, given its identity."""
         if self.texts is None:
             return repr(float(identity))
         return self.texts.get(identity, "that recurs")

@@ -1,7 +1,7 @@
-"""Take outputs of any kind apart into numbers that can be stored and that a classifier can look at.
+"""Convert outputs of any kind into named numbers, which can be stored and given to a classifier.
 
-A number is its value; a list its length, its elements, how many of them are equal; a dict its values by key; a string its
-length. Beside them stands the identity of the output as a whole, for outputs that recur exactly.
+A number becomes its value; a list its length, its elements and its number of ties; a dict its values by key; a text its length.
+Every output also has an identity, a number that is equal for equal outputs.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_ELEMENTS = 64
-"""Elements of a long list or vector that become columns of their own."""
+"""Elements of a list or vector that become columns, at most."""
 MOST_COLUMNS = 256
-"""Columns that a classifier looks at."""
+"""Columns that a classifier sees, at most."""
 TEXTS_PER_BLOCK = 4096
-"""Outputs at the beginning of a block of which a text is kept, to explain a leak by."""
+"""Outputs at the start of a block whose text is kept, to explain a leak."""
 _TEXT_LENGTH = 200
-_IDENTITY_BITS = (1 << 53) - 1  # identities are stored as floats, which hold so many bits exactly
+_IDENTITY_BITS = (1 << 53) - 1  # identities are stored as floats, which hold 53 bits exactly
 
 
 @dataclass(frozen=True)
 class OutputTable:
-    """All that is kept of some outputs: their numbers by name, and their identities.
+    """The stored form of outputs: their numbers by name, and their identities.
 
-    Numbers are stored either for every output and name (``rows`` is None, ``values`` is the matrix, row by row), or only where
-    an output has them (``values[i]`` is that of output ``rows[i]`` and name ``columns[i]``).
+    A dense table stores a number for every output and name (``rows`` is None, ``values`` is the matrix row by row). A sparse
+    table stores only numbers that exist (``values[i]`` belongs to output ``rows[i]`` and name ``columns[i]``).
     """
 
     names: tuple[str, ...]
@@ -56,10 +56,10 @@ class OutputTable:
         return len(self.identities)
 
     def look(self, known: Sequence[str] = ()) -> Columns:
-        """Return the columns that a classifier looks at: those ``known`` from the past, then the commonest.
+        """Return the columns that a classifier sees: those ``known`` from earlier tables, then the most frequent ones.
 
-        Guarantee: columns that are known from the past are kept whatever these outputs are. Which new ones are added
-        depends on all outputs of the table, so nothing may be staked on these before the next table.
+        Guarantee: known columns are kept whatever these outputs are. The choice of new columns depends on all outputs of the
+        table, so nothing may be staked on new columns before the next table.
         """
         if self.rows is None or self.columns is None:
             return Columns(self.names, self.values.reshape(len(self), len(self.names)), self.identities, self.texts)
@@ -74,10 +74,10 @@ class OutputTable:
 
 
 def take_apart(outputs: Any, features: Callable[[Any], Any] | None = None, *, bits: bool = False) -> OutputTable:
-    """Take outputs apart. ``bits`` adds what the bit patterns of floats show.
+    """Return outputs as a table of numbers. ``bits`` adds the number of trailing zero bits of floats.
 
     Raises:
-        AuditFailed: if outputs are of different kinds, or of one that cannot be taken apart.
+        AuditFailed: if outputs are of different kinds, or of a kind that cannot be converted.
     """
     if isinstance(outputs, np.ndarray) and outputs.ndim in (1, 2) and outputs.dtype.kind in "fiub" and features is None:
         return _numeric_table(outputs, bits)
@@ -86,7 +86,7 @@ def take_apart(outputs: Any, features: Callable[[Any], Any] | None = None, *, bi
         parts = [_parts_of(output, bits) for output in outputs]
         texts = [_text_of(output) for output in outputs]
     except RecursionError:
-        raise AuditFailed("the mechanism returns something nested too deeply to be taken apart") from None
+        raise AuditFailed("the mechanism returns an output that is nested too deeply") from None
     if features is not None:
         for row, output in zip(parts, outputs, strict=True):
             row |= _feature_values(features, output)
@@ -118,7 +118,7 @@ def _feature_values(features: Callable[[Any], Any], output: Any) -> dict[str, fl
 
 
 def _numeric_table(outputs: NDArray[Any], bits: bool) -> OutputTable:
-    """Take an array of numbers apart, all at once."""
+    """Return a numeric array of outputs as a dense table."""
     values = outputs.astype(np.float64)
     patterns = bits and outputs.dtype.kind == "f"
     if values.ndim == 1:
@@ -140,7 +140,7 @@ def _numeric_table(outputs: NDArray[Any], bits: bool) -> OutputTable:
 
 
 def _row_identities(values: Floats) -> Floats:
-    """Return a number per row; rows of equal bits have equal numbers, and others almost surely do not."""
+    """Return one number per row; rows with equal bits have equal numbers, and other rows almost surely do not."""
     words = np.ascontiguousarray(values).view(np.uint64)
     with np.errstate(over="ignore"):
         factors = _mixed(np.arange(1, values.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
@@ -160,14 +160,14 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def _row_texts(values: Floats, identities: Floats) -> dict[float, str]:
     first = identities[:TEXTS_PER_BLOCK]
     distinct, index, counts = np.unique(first, return_index=True, return_counts=True)
-    if len(values) > TEXTS_PER_BLOCK:  # of long blocks only the rows that recur, which are those that may matter
+    if len(values) > TEXTS_PER_BLOCK:  # in long blocks, keep only rows that recur
         distinct, index = distinct[counts > 1], index[counts > 1]
     rows = values[index, :MOST_ELEMENTS].tolist()
     return {identity: repr(row)[:_TEXT_LENGTH] for identity, row in zip(distinct.tolist(), rows, strict=True)}
 
 
 def _trailing_zeros(values: Floats) -> Floats:
-    """Return how many of the last bits of each float are 0: noise added to a float leaves a pattern there."""
+    """Return the number of trailing zero bits of each float: noise added to a float leaves a pattern there."""
     words = values.view(np.uint64)
     lowest = words & (~words + np.uint64(1))
     return np.where(words == 0, 64.0, np.log2(np.maximum(lowest, np.uint64(1)).astype(np.float64)))
@@ -178,7 +178,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _simplified(output: Any) -> Any:
-    """Return an output as one of few kinds: None, number, text, list, dict."""
+    """Return an output converted to None, a number, a text, a list or a dict, if possible."""
     if isinstance(output, np.ndarray):
         return output.item() if output.ndim == 0 else output.tolist()
     if isinstance(output, Enum):
@@ -195,7 +195,7 @@ def _simplified(output: Any) -> Any:
 
 
 def kind_of(output: Any) -> str:
-    """Return the kind of an output in a word; outputs of one mechanism must be of one kind, or None."""
+    """Return the kind of an output; all outputs of a mechanism must be of one kind, or None."""
     output = _simplified(output)
     if output is None:
         return "None"
@@ -207,7 +207,7 @@ def kind_of(output: Any) -> str:
         return "list"
     if isinstance(output, Mapping):
         return "dict"
-    # Nothing tells two such objects apart: most are equal to themselves only, and print their address.
+    # Such objects cannot be compared: most equal only themselves, and their text is their address.
     raise AuditFailed(
         f"the mechanism returns {short(output)}, which is {type(output).__name__}; "
         "wrap it so that outputs are numbers, texts, lists, dicts or None"
@@ -215,7 +215,7 @@ def kind_of(output: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a value in a line of at most 60 characters."""
+    """Return a value as one line of at most 60 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 

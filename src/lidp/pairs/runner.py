@@ -1,4 +1,4 @@
-"""``PairRunner``: runs a mechanism on one of two data sets, as coins say, in blocks."""
+"""``PairRunner``: run a mechanism in blocks of runs, each on the data set that a coin chose."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from lidp.streams import Purpose, stream
 
 Bools = NDArray[np.bool_]
 
-_TRIED = 16
-"""Runs on each data set before the audit, to see that the mechanism can be audited at all; more, if all are alike."""
+_FIRST_CHECK_RUNS = 16
+"""Runs on each data set before the audit, to check that the mechanism can be audited; more if all outputs are equal."""
 _MUTABLE = (np.ndarray, list, dict, set, bytearray)
-_LARGE = 5.0
-"""A mechanism of larger ε may well give one and the same output for thousands of runs."""
+_LARGE_EPSILON = 5.0
+"""A mechanism of larger ε may give the same output in thousands of runs."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """The runs of a block: which of them failed, why the first of these failed, and the outputs of the others in order."""
+    """The runs of a block: which ones failed, why the first of them failed, and the outputs of the others in order."""
 
     failed: Bools
     outputs: OutputTable
@@ -40,7 +40,7 @@ class Block:
 
 
 class PairRunner:
-    """Runs blocks. The runs of a block depend on the seed, the block's number and its coins only."""
+    """Runs blocks. A block depends only on the seed, its number and its coins."""
 
     def __init__(self, target: PairTarget, seed: int, *, bits: bool = False) -> None:
         self.target = target
@@ -54,7 +54,7 @@ class PairRunner:
 
         Raises:
             InvalidArgument: if the data sets are equal, or can be read only once.
-            AuditFailed: if the mechanism raises every time, changes its data, or never varies on either data set.
+            AuditFailed: if the mechanism always raises, changes its data, or has no randomness.
         """
         target = self.target
         for name, dataset in (("d0", target.d0), ("d1", target.d1)):
@@ -63,26 +63,26 @@ class PairRunner:
         if _equal(target.d0, target.d1):
             given = "d0 and d1 are not given" if target.d0 is None else f"d0 and d1 are equal ({short(target.d0)})"
             raise InvalidArgument(f"{given}; a leak shows only between data sets that differ")
-        # A true claim makes the output of either data set possible for the other, at least e^-ε as often.
-        patience = min(max(64, 20 * math.exp(min(claim.epsilon, _LARGE))), 4096)
+        # If the claim is true, each output of one data set occurs on the other, at least e^-ε as often.
+        patience = min(max(64, 20 * math.exp(min(claim.epsilon, _LARGE_EPSILON))), 4096)
         seen: list[set[float]] = [set(), set()]
-        tried, size = 0, _TRIED
+        tried, size = 0, _FIRST_CHECK_RUNS
         while tried < patience:
             outputs: list[Any] = []
             for arm in (0, 1):
                 rng = stream(self.seed, trial=tried, arm=arm, purpose=Purpose.PREPARATION)
-                found, failures = self._outputs(arm, size, rng)
+                drawn, failures = self._outputs(arm, size, rng)
                 if len(failures) == size:
                     raise AuditFailed(f"{target.name} raises on d{arm}: {next(iter(failures.values()))}")
-                seen[arm] |= set(take_apart(list(found)).identities.tolist())
-                outputs += list(found)
-            take_apart(outputs, target.features, bits=self.bits)  # raises if they are of different kinds
+                seen[arm] |= set(take_apart(list(drawn)).identities.tolist())
+                outputs += list(drawn)
+            take_apart(outputs, target.features, bits=self.bits)  # raises if outputs are of different kinds
             if max(map(len, seen)) > 1:
                 return
             tried += size
             size = tried
-        # The same on both may vary rarely: that is for the audit to see.
-        if seen[0] != seen[1] and claim.epsilon <= _LARGE:
+        # Equal outputs on both data sets may vary rarely; the audit itself will show.
+        if seen[0] != seen[1] and claim.epsilon <= _LARGE_EPSILON:
             raise never_varies(target.name, tried)
 
     def run(self, number: int, coins: Bools) -> Block:
@@ -91,49 +91,49 @@ class PairRunner:
         rngs = [stream(self.seed, trial=number, arm=arm, purpose=Purpose.NOISE) for arm in (0, 1)]
         failures: dict[int, str] = {}
         if self.many is None:
-            # In the order of the coins: a mechanism that remembers its last run must not find all of one kind together.
+            # Run in the order of the coins: a mechanism with memory must not see all runs on one data set together.
             outputs: Any = []
             seed_global_generators(stream(self.seed, trial=number, purpose=Purpose.GLOBAL))
-            for place, coin in enumerate(coins):
-                self._try(int(coin), rngs[int(coin)], place, outputs, failures)
+            for index, coin in enumerate(coins):
+                self._try(int(coin), rngs[int(coin)], index, outputs, failures)
             for arm in (0, 1):
                 self._check_unchanged(arm)
         else:
-            places = [np.flatnonzero(coins == arm) for arm in (0, 1)]
-            # Neither which data set comes first, nor the order in which many returns its runs, may tell the coins.
+            runs = [np.flatnonzero(coins == arm) for arm in (0, 1)]
+            # Neither the data set that runs first nor the order of the outputs of many may reveal the coins.
             order = stream(self.seed, trial=number, purpose=Purpose.AUXILIARY)
             arms = order.permutation(2).tolist()
-            found = {arm: self._many(arm, len(places[arm]), rngs[arm]) for arm in arms}
-            outputs = _interleaved([order.permutation(places[arm]) for arm in (0, 1)], [found[0], found[1]], size)
+            drawn = {arm: self._many(arm, len(runs[arm]), rngs[arm]) for arm in arms}
+            outputs = _interleaved([order.permutation(runs[arm]) for arm in (0, 1)], [drawn[0], drawn[1]], size)
         failed = np.zeros(size, dtype=bool)
         failed[list(failures)] = True
         table = take_apart(outputs, self.target.features, bits=self.bits)
         return Block(failed, table, next(iter(failures.values()), ""))
 
     def _outputs(self, arm: int, size: int, rng: np.random.Generator) -> tuple[Any, dict[int, str]]:
-        """Outputs of so many runs on one data set, and why which runs failed."""
+        """Return the outputs of ``size`` runs on one data set, and the reasons of failed runs by index."""
         if self.many is not None:
             return self._many(arm, size, rng), {}
         outputs: list[Any] = []
         failures: dict[int, str] = {}
         seed_global_generators(rng)
-        for place in range(size):
-            self._try(arm, rng, place, outputs, failures)
+        for index in range(size):
+            self._try(arm, rng, index, outputs, failures)
         self._check_unchanged(arm)
         return outputs, failures
 
-    def _try(self, arm: int, rng: np.random.Generator, place: int, outputs: list[Any], failures: dict[int, str]) -> None:
-        # A generator of its own for each run: one that seeds something else from it, without drawing, would repeat its noise.
-        (own,) = rng.spawn(1)
+    def _try(self, arm: int, rng: np.random.Generator, index: int, outputs: list[Any], failures: dict[int, str]) -> None:
+        # One generator per run: a mechanism that seeds another generator from it, without drawing, would repeat its noise.
+        (run_rng,) = rng.spawn(1)
         try:
             with user_code():
-                output = self.target.mechanism(self.target.d1 if arm else self.target.d0, own)
-        except BaseException as error:  # whatever it raises: a run that nobody bets on
+                output = self.target.mechanism(self.target.d1 if arm else self.target.d0, run_rng)
+        except BaseException as error:  # whatever it raises, nothing is bet on the run
             if must_propagate(error):
                 raise
-            failures[place] = f"{type(error).__name__}: {error}"
+            failures[index] = f"{type(error).__name__}: {error}"
         else:
-            # A mechanism may write its next output into the same array.
+            # The mechanism may overwrite a mutable output in its next run.
             outputs.append(copy.deepcopy(output) if isinstance(output, _MUTABLE) else output)
 
     def _many(self, arm: int, size: int, rng: np.random.Generator) -> Any:
@@ -143,22 +143,22 @@ class PairRunner:
         seed_global_generators(rng)
         try:
             with user_code():
-                found = self.many(self.target.d1 if arm else self.target.d0, size, rng)
-                got = len(found)
+                outputs = self.many(self.target.d1 if arm else self.target.d0, size, rng)
+                got = len(outputs)
         except BaseException as error:
             if must_propagate(error):
                 raise
             raise AuditFailed(f"{self.target.name}.many raised {type(error).__name__}: {error}") from error
         if got != size:
-            raise AuditFailed(f"{self.target.name}.many returned {got:,} outputs, {size:,} runs were asked for")
+            raise AuditFailed(f"{self.target.name}.many returned {got:,} outputs for {size:,} runs")
         self._check_unchanged(arm)
-        return found.copy() if isinstance(found, np.ndarray) else list(found)
+        return outputs.copy() if isinstance(outputs, np.ndarray) else list(outputs)
 
     def _check_unchanged(self, arm: int) -> None:
         now = _digest(self.target.d1 if arm else self.target.d0)
         if now is not None and now != self._digests[arm]:
             raise AuditFailed(
-                f"{self.target.name} changed the data set d{arm} that it was given, or what that keeps inside; "
+                f"{self.target.name} changed the data set d{arm} or an object inside it; "
                 "later runs would see other data. Let it work on a copy"
             )
 
@@ -167,26 +167,26 @@ def never_varies(name: str, runs: int) -> AuditFailed:
     """Return the error for a mechanism without randomness."""
     return AuditFailed(
         f"{name} returned the same output in {runs:,} runs on each data set, although each run had random numbers "
-        "of its own: it does not use the rng it is given, or adds no noise"
+        "of its own: it does not use the rng that it gets, or adds no noise"
     )
 
 
-def _interleaved(places: list[NDArray[np.int64]], found: list[Any], size: int) -> Any:
-    """Outputs of both data sets at their places."""
-    arrays = [outputs for outputs in found if len(outputs)]
-    if not all(isinstance(outputs, np.ndarray) and outputs.dtype != object for outputs in arrays):
+def _interleaved(runs: list[NDArray[np.int64]], outputs: list[Any], size: int) -> Any:
+    """Return the outputs of both data sets in the order of the runs; ``runs[arm]`` are the indices of an arm's outputs."""
+    arrays = [array for array in outputs if len(array)]
+    if not all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays):
         whole: list[Any] = [None] * size
         for arm in (0, 1):
-            for place, output in zip(places[arm], found[arm], strict=True):
-                whole[place] = output
+            for index, output in zip(runs[arm], outputs[arm], strict=True):
+                whole[index] = output
         return whole
-    shapes = {outputs.shape[1:] for outputs in arrays}
+    shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
-        raise AuditFailed(f"many returns arrays of shape {found[0].shape} for d0 and {found[1].shape} for d1")
+        raise AuditFailed(f"many returns arrays of shape {outputs[0].shape} for d0 and {outputs[1].shape} for d1")
     together = np.empty((size, *shapes.pop()), dtype=np.result_type(*arrays))
     for arm in (0, 1):
-        if len(found[arm]):
-            together[places[arm]] = found[arm]
+        if len(outputs[arm]):
+            together[runs[arm]] = outputs[arm]
     return together
 
 

@@ -1,4 +1,4 @@
-"""``PairScorer``: predicts the coins of each block from its outputs and from what was learned from earlier blocks."""
+"""``PairScorer``: predict the coins of each block from its outputs and from earlier blocks."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Bools = NDArray[np.bool_]
 class PairScorer:
     """The scorer of audits of two data sets; see :class:`lidp.engine.scorer.Scorer`.
 
-    Predictions that a store has are the bets that were made: they are used as they are, and the classifier only learns
-    from those blocks. Without a classifier, blocks that have no stored prediction cannot be scored.
+    Stored predictions are the bets that were made: they are used unchanged, and the classifier only learns from their blocks.
+    Without a classifier, blocks that have no stored prediction cannot be scored.
 
     Args:
         design: the design of the audit.
         name: the name of the target, for messages.
         predictions: stored predictions by trial.
-        classifier: the user's own classifier.
-        make_classifier: makes the default classifier for the first outputs; None if the user's own was used.
+        classifier: the user's classifier.
+        make_classifier: makes the default classifier, given the first outputs; None for audits with a user's classifier.
     """
 
     learns = True
@@ -91,7 +91,7 @@ class PairScorer:
         self._names = self._outputs.names
         self._coins = record.arrays[COINS][record.arrays[FAILED] == 0].astype(np.bool_)
         if len(self._identities) < 2:
-            # A NaN equals no other one, but outputs that are all NaN do not vary.
+            # A NaN equals no other NaN, but outputs that are all NaN do not vary.
             identities = np.unique(np.nan_to_num(self._outputs.identities, nan=np.inf))
             self._identities |= set(identities[:2].tolist())
         if self.classifier is None and self._make_classifier is not None:
@@ -144,7 +144,7 @@ class PairScorer:
             raise never_varies(self.name, self._runs)
 
     def explain(self, scores: Scores) -> str:
-        """See :class:`lidp.engine.scorer.Scorer`. Only runs that the result counts are counted: its numbers must agree."""
+        """See :class:`lidp.engine.scorer.Scorer`. It counts only the runs of the result, so that their numbers agree."""
         if self.classifier is None:
             return ""
         if isinstance(self.classifier, OnlineClassifier):

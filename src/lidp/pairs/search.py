@@ -21,7 +21,7 @@ from lidp.target import Prepared
 
 _MOST_PAIRS = 256
 _MOST_RUNS_PER_ROUND = 65_536
-_SEARCH_SEEDS = 1 << 20  # sets the streams of the search apart from those of the audit
+_SEARCH_SEEDS = 1 << 20  # separates the random streams of the search from those of the audit
 _CHOSEN = "pair"
 
 
@@ -29,12 +29,12 @@ _CHOSEN = "pair"
 class PairSearch:
     """The preparation step of an audit that chooses its data sets.
 
-    Guarantee: the choice uses runs of its own, so a bound on fresh runs of the chosen pair needs no correction.
+    Guarantee: the choice uses separate runs, so a bound on fresh runs of the chosen pair needs no correction.
 
     Attributes:
-        candidates: the target with each of the pairs.
-        budget: how many runs the search may take.
-        bits: whether to look at the bit patterns of floats.
+        candidates: one target per pair.
+        budget: the number of runs that the search may use.
+        bits: whether to use the bit patterns of floats.
     """
 
     candidates: tuple[PairTarget, ...]
@@ -43,7 +43,7 @@ class PairSearch:
 
     @classmethod
     def among(cls, target: PairTarget, pairs: Iterable[tuple[Any, Any]], budget: int, *, bits: bool) -> PairSearch:
-        """Return the search among some pairs; at most 256 of them are tried."""
+        """Return a search among the first 256 of ``pairs``."""
         candidates = []
         for pair in islice(pairs, _MOST_PAIRS):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -54,7 +54,7 @@ class PairSearch:
         return cls(tuple(candidates), budget, bits)
 
     def prepare(self, claim: Claim, seed: int) -> Prepared:
-        """Choose the most promising pair; return its number, and how many runs that took."""
+        """Return the number of the most promising pair, and the number of runs used."""
         runners = [PairRunner(one, seed + _SEARCH_SEEDS + k, bits=self.bits) for k, one in enumerate(self.candidates)]
         left = _usable(runners, claim)
         spent, round_number = 0, 0
@@ -65,7 +65,7 @@ class PairSearch:
                 break
             growth = {k: _growth(runners[k], round_number, size, claim) for k in left}
             spent += size * len(left)
-            # Ties keep the order in which pairs were given.
+            # Break ties by the order in which pairs were given.
             left = sorted(sorted(left, key=lambda k: -growth[k])[: (len(left) + 1) // 2])
             round_number += 1
         return Prepared({_CHOSEN: [float(left[0])]}, spent)
@@ -76,21 +76,21 @@ class PairSearch:
 
 
 def _usable(runners: list[PairRunner], claim: Claim) -> list[int]:
-    """Return which pairs can be audited at all; raise the first reason if none can."""
-    usable, trouble = [], None
+    """Return the indices of the pairs that can be audited; raise the first error if there are none."""
+    usable, first_error = [], None
     for k, runner in enumerate(runners):
         try:
             runner.check(claim)
             usable.append(k)
         except (AuditFailed, InvalidArgument) as error:
-            trouble = trouble or error
-    if trouble is not None and not usable:
-        raise trouble
+            first_error = first_error or error
+    if first_error is not None and not usable:
+        raise first_error
     return usable
 
 
 def _growth(runner: PairRunner, number: int, size: int, claim: Claim) -> float:
-    """Return by how much a wager against the claim would have grown on a block, as a logarithm."""
+    """Return the logarithm of the growth of a wager against the claim on a block."""
     flips = draw_coins(runner.seed, trial=number, size=size).astype(np.bool_)
     block = runner.run(number, flips)
     outputs = block.outputs.look()
@@ -104,6 +104,6 @@ def _growth(runner: PairRunner, number: int, size: int, claim: Claim) -> float:
     odds = np.exp(claim.epsilon)
     stake = np.clip((1 + odds) / odds / (1 + np.exp(-np.abs(logits))) - 1, 0, None)
     right = coins == (logits > 0)
-    # Even a wager that cannot win against the claim says which pair is easier to tell apart: add a little plain likelihood.
+    # Add a little likelihood, which still ranks the pairs where no wager wins against the claim.
     plain = np.where(right, 1, -1) * np.abs(logits)
     return float(np.log(np.maximum(1 + np.where(right, stake, -stake * odds), 1e-3)).sum() + 1e-3 * plain.sum())

@@ -1,4 +1,4 @@
-"""``PairSetup``: what all trials of an audit of two data sets share. A trial is a block of runs."""
+"""``PairSetup``: everything that the trials of a pair audit share. A trial is a block of runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUES, _IDENTITIES, _ROWS, _COLUMNS = "values", "identities", "rows", "columns
 
 @dataclass(frozen=True)
 class PairSetup:
-    """Runs the blocks of an audit of two data sets; see :class:`lidp.trials.setup.Setup`."""
+    """Runs the blocks of a pair audit; see :class:`lidp.trials.setup.Setup`."""
 
     target: PairTarget
     design: Design
@@ -34,18 +34,18 @@ class PairSetup:
 
     @cached_property
     def runner(self) -> PairRunner:
-        """What runs the mechanism."""
+        """The runner of the mechanism."""
         return PairRunner(self.target, self.seed, bits=self.bits)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "runner"}
 
     def run(self, indices: Sequence[int]) -> list[TrialRecord]:
-        """Run some blocks."""
+        """Return the records of the blocks with these numbers."""
         return [self._run_block(index) for index in indices]
 
     def lost_record(self, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
-        """Return the record of a block whose process did not come back: no run of it is bet on."""
+        """Return the record of a block whose process died or timed out: nothing is bet on its runs."""
         arrays, _ = self.design.lost_arrays(self.design.lay_out(_draw_nothing, self.seed, index))
         return TrialRecord(index, arrays, {WHOLE_TRIAL: reason}, seconds, {_FIRST_FAILURE: reason}, attempts)
 
@@ -80,7 +80,7 @@ def _table_notes(table: OutputTable) -> dict[str, Any]:
 
 
 def table_of(record: TrialRecord) -> OutputTable | None:
-    """Return the outputs of a block, None if there are none; ``ValueError`` if a stored record does not fit together."""
+    """Return the outputs of a block, None if there are none; raise ``ValueError`` if a stored record is inconsistent."""
     if WHOLE_TRIAL in record.failures or record.arrays[FAILED].all():
         return None
     arrays, notes = record.arrays, record.metadata
@@ -93,12 +93,12 @@ def table_of(record: TrialRecord) -> OutputTable | None:
         table = OutputTable(names, values, identities, texts, arrays.get(_ROWS), arrays.get(_COLUMNS))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"the outputs of trial {record.index} cannot be read ({error})") from None
-    if len(identities) != size or not _fits_together(table):
-        raise ValueError(f"the outputs of trial {record.index} do not fit together")
+    if len(identities) != size or not _is_consistent(table):
+        raise ValueError(f"the outputs of trial {record.index} are inconsistent")
     return table
 
 
-def _fits_together(table: OutputTable) -> bool:
+def _is_consistent(table: OutputTable) -> bool:
     rows, columns = table.rows, table.columns
     if rows is None or columns is None:
         return rows is columns and len(table.values) == len(table) * len(table.names)
@@ -111,5 +111,5 @@ def _inside(indices: Any, size: int) -> bool:
 
 
 def first_failure(notes: Mapping[str, Any]) -> str:
-    """Return why the first failed run of a block failed; empty if none did."""
+    """Return the reason of the first failed run of a block; empty if none failed."""
     return str(notes.get(_FIRST_FAILURE, ""))

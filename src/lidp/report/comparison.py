@@ -27,19 +27,19 @@ _COLUMNS = {
     "audit": "name", "target": "name", "verdict": "word", "claimed ε": "number", "ε ≥": "number", "δ": "number",
     "neighbours": "word", "method": "word", "guarantee": "word", "trials": "number", "models": "number",
 }  # fmt: skip
-"""Columns of the table, and what is in them: names may be broken into lines, words and numbers not."""
+"""Columns of the table and the kind of their cells: names may break into lines, words and numbers may not."""
 _HEADERS = tuple(_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results with a name each, in the order in which they were given."""
+    """Named results, in the order in which they were given."""
 
     audits: tuple[tuple[str, AuditResult], ...]
 
     @classmethod
     def of(cls, audits: Sequence[tuple[str, AuditResult]]) -> Comparison:
-        """A comparison; audits of one name get a number.
+        """Return a comparison; audits that share a name get a number.
 
         Raises:
             InvalidArgument: if there are fewer than two audits.
@@ -47,18 +47,18 @@ class Comparison:
         if len(audits) < 2:
             raise InvalidArgument(f"a comparison takes at least two audits, got {len(audits)}")
         names = [name for name, _ in audits]
-        told = [name if names.count(name) == 1 else f"{name} ({order})" for order, name in enumerate(names, start=1)]
-        return cls(tuple(zip(told, (result for _, result in audits), strict=True)))
+        unique = [name if names.count(name) == 1 else f"{name} ({order})" for order, name in enumerate(names, start=1)]
+        return cls(tuple(zip(unique, (result for _, result in audits), strict=True)))
 
     @property
     def failure_probability(self) -> float:
-        """With what probability, at most, one or more of the :attr:`covered` bounds are wrong: the sum, for each has its own."""
-        # As decimal numbers: 0.05 three times is 0.15, and no more.
+        """An upper bound on the probability that at least one of the :attr:`covered` bounds is wrong: the sum of theirs."""
+        # Summed as decimal numbers, so that three times 0.05 is exactly 0.15.
         return min(1.0, float(sum(Decimal(repr(result.bound.failure_probability)) for result in self.covered)))
 
     @property
     def covered(self) -> tuple[AuditResult, ...]:
-        """The results whose bounds have a failure probability: credible and provisional ones have none."""
+        """The results whose bounds have a failure probability: credible and provisional bounds have none."""
         return tuple(
             result
             for _, result in self.audits
@@ -67,62 +67,66 @@ class Comparison:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to keep in mind when reading the audits side by side."""
+        """Warnings for readers who compare the audits."""
         results = [result for _, result in self.audits]
-        found = [f"{self._together()} Showing only the audit that looks best is not valid."]
+        remarks = [f"{self._joint_failure()} Reporting only the audit that looks best is not valid."]
         if any(result.bound.guarantee is Guarantee.CREDIBLE for result in results):
-            found.append("Credible bounds have no failure probability and are not counted in this.")
+            remarks.append("Credible bounds have no failure probability and are not included in this.")
         if any(result.provisional for result in results):
-            found.append("Some audits have no verdict yet: their bounds are provisional, and prove nothing.")
+            remarks.append("Some audits have no verdict yet: their bounds are provisional and prove nothing.")
         for values, what in (
             (
                 {result.claim.neighbours for result in results},
                 "neighbours: a bound for one relation says nothing about the other",
             ),
             ({result.claim.delta for result in results}, "δ: a bound at one δ says nothing about a claim at a larger δ"),
-            ({result.bound.guarantee for result in results}, "guarantees: the bounds are not worth the same"),
+            ({result.bound.guarantee for result in results}, "guarantees: their bounds are not equally reliable"),
         ):
             if len(values) > 1:
-                found.append(f"The audits differ in {what}.")
-        return (*found, *self._of_the_same())
+                remarks.append(f"The audits differ in {what}.")
+        return (*remarks, *self._repetitions())
 
-    def _together(self) -> str:
-        """What the failure probabilities of the audits add up to."""
+    def _joint_failure(self) -> str:
+        """Return the joint failure probability of the audits in words."""
         count, most = len(self.covered), at_most(self.failure_probability, 3)
         if not count:
             return "None of the bounds has a failure probability."
         if count == 1:
-            return f"As far as its guarantee reaches, the one bound that has a failure probability is wrong with at most {most}."
-        everyone = count == len(self.audits)
+            return (
+                "One bound has a failure probability: as far as its guarantee holds, it is wrong with probability at most "
+                f"{most}."
+            )
+        covered = "Each audit has" if count == len(self.audits) else f"{count} of the audits have"
         return (
-            f"{'Each audit has' if everyone else f'{count} of the audits have'} a failure probability of "
-            f"{'its' if everyone else 'their'} own. As far as their guarantees reach, the probability that one or more of "
-            f"{'the' if everyone else 'these'} {count} bounds are wrong is at most {most}."
+            f"{covered} a failure probability. As far as the guarantees hold, the probability that at least one of these "
+            f"{count} bounds is wrong is at most {most}."
         )
 
-    def _of_the_same(self) -> list[str]:
-        """What is not valid, where a target and its claim were audited more than once."""
-        again, ways = False, set()
+    def _repetitions(self) -> list[str]:
+        """Return warnings about several audits of the same target and claim."""
+        only_seed, settings = False, set()
         for one, other in combinations((result for _, result in self.audits), 2):
             if (one.target, one.claim) != (other.target, other.claim):
                 continue
-            first, second = _how(one), _how(other)
+            first, second = _settings(one), _settings(other)
             different = {name for name in first if first[name] != second[name]}
-            again |= different == {"seed"}
-            ways |= different - {"seed", "target"}
-        found = []
-        if again:
-            found.append("Some audits differ in their seed only: running again until a claim is refuted is not valid.")
-        if ways:
-            told = ", ".join(name for name in _how(self.audits[0][1]) if name in ways)
-            found.append(
-                f"Some audits are of the same target and claim, and differ in {told}: "
+            only_seed |= different == {"seed"}
+            settings |= different - {"seed", "target"}
+        remarks = []
+        if only_seed:
+            remarks.append(
+                "Some audits differ only in their seed: repeating an audit until its claim is refuted is not valid."
+            )
+        if settings:
+            names = ", ".join(name for name in _settings(self.audits[0][1]) if name in settings)
+            remarks.append(
+                f"Some audits test the same target and claim but differ in {names}: "
                 "choosing the best of them afterwards is not valid."
             )
-        return found
+        return remarks
 
     def rows(self) -> list[tuple[str, ...]]:
-        """A row of text for each audit, as in the table."""
+        """Return one row of text per audit, as in the table."""
         return [
             (
                 name,
@@ -141,7 +145,7 @@ class Comparison:
         ]
 
     def table(self) -> Table:
-        """The audits as a rich table: an audit is a column, so that several fit into a terminal."""
+        """Return the audits as a rich table: one column per audit, so that several fit into a terminal."""
         from rich.table import Table
         from rich.text import Text
 
@@ -150,13 +154,13 @@ class Comparison:
         table.add_column(_HEADERS[0])
         for row in rows:
             table.add_column(Text(printable(row[0])), overflow="fold")
-        for place, header in enumerate(_HEADERS[1:], start=1):
+        for index, header in enumerate(_HEADERS[1:], start=1):
             # Text, not markup: a target may be named [red].
-            table.add_row(header, *(Text(printable(row[place])) for row in rows))
+            table.add_row(header, *(Text(printable(row[index])) for row in rows))
         return table
 
     def page(self) -> str:
-        """The audits as one HTML page, with the guarantees of the report."""
+        """Return the audits as one HTML page, with the guarantees of :func:`lidp.report.page.render_report`."""
         units = {unit(result) for _, result in self.audits}
         paths = [(name, BoundPath.of(result)) for name, result in self.audits]
         return render(
@@ -187,15 +191,15 @@ class Comparison:
         return write_page(self.page(), path)
 
 
-def _how(result: AuditResult) -> dict[str, Hashable]:
-    """How a target was audited, by what may be chosen; "target" is its code, as far as that is known."""
-    asked = result.configuration
+def _settings(result: AuditResult) -> dict[str, Hashable]:
+    """Return the settings that a user may choose; "target" is the fingerprint of its code, if known."""
+    configuration = result.configuration
     return {
         "design": result.design,
         "method": repr(to_plain(result.method)),
         "planned trials": result.planned_trials,
         "failure probability": result.bound.failure_probability,
-        "when they stop": asked.get("stop_when"),
-        "target": asked.get("fingerprint"),
+        "stopping rule": configuration.get("stop_when"),
+        "target": configuration.get("fingerprint"),
         "seed": result.seed,
     }

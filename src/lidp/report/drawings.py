@@ -1,4 +1,4 @@
-"""The figures of the page, drawn from their data as inline SVG."""
+"""Draw the figures of the report as inline SVG, from their data."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHADES = 40
 
 
 def gauge(name: str, data: Gauge) -> Markup:
-    """Claim against bound on one line that starts at ε = 0."""
+    """Draw claim and bound on one line that starts at ε = 0."""
     bound, claim = data.bound, data.claim
     relation = "above" if bound > claim else "at" if bound == claim else "below"
     shown = at_least(bound, above=claim)
     description = f"The lower bound, ε = {shown}, lies {relation} the claimed ε = {exact(claim)}."
-    canvas = Canvas(name, "Claim against bound", description, height=104)
+    canvas = Canvas(name, "Claim and bound", description, height=104)
     left, right, y = 14.0, WIDTH - 14.0, 46.0
 
     def at(value: float) -> float:
@@ -35,7 +35,7 @@ def gauge(name: str, data: Gauge) -> Markup:
 
     canvas.box("fill track", left, y, right - left, 18)
     canvas.box("fill beyond" if data.refuted else "fill bound", left, y, max(2.0, at(bound) - left), 18)
-    canvas.line("halo", [at(claim)] * 2, [y - 8, y + 26])  # so that the mark is seen on the bar
+    canvas.line("halo", [at(claim)] * 2, [y - 8, y + 26])  # keeps the mark visible on the bar
     canvas.line("mark", [at(claim)] * 2, [y - 8, y + 26])
     for value in ticks(0.0, data.most):
         canvas.line("axis", [at(value)] * 2, [y + 18, y + 22])
@@ -52,12 +52,12 @@ def gauge(name: str, data: Gauge) -> Markup:
 
 
 def path_figure(name: str, path: BoundPath, unit: str) -> Markup:
-    """The bound over trials, and the claim."""
+    """Draw the bound by number of trials, and the claim."""
     return paths_figure(name, [("the bound", path)], unit, legend=True)
 
 
 def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *, legend: bool = False) -> Markup:
-    """The bounds of several audits over their trials; the claim too, where it is one and the same."""
+    """Draw the bounds of several audits by number of trials, and the claim if they share one."""
     last = max(int(path.trials[-1]) for _, path in paths)
     claims = {path.claim for _, path in paths}
     highest = max(*(float(path.epsilons.max()) for _, path in paths), *claims)
@@ -67,7 +67,7 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
     )
     plot = Plot(
         name,
-        f"The bound over {unit}",
+        f"The bound by number of {unit}",
         f"{'; '.join(ends)}. Claimed: {', '.join(exact(claim) for claim in sorted(claims))}.",
         x=(0, last),
         y=(0, 1.1 * highest or 1.0),
@@ -92,13 +92,13 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
 
 
 def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
-    """The two distributions of scores as outlines over the same bins."""
+    """Draw the two distributions of scores as outlines over the same bins."""
     most = max(scores.inserted.max(), scores.held_out.max(), 1e-12)
     plot = Plot(
         name,
-        "Scores of inserted and held-out canaries",
-        f"{scores.count_inserted:,} inserted canaries score {number(scores.mean_inserted)} on average, "
-        f"{scores.count_held_out:,} held-out ones {number(scores.mean_held_out)}.",
+        "Distributions of inserted and held-out scores",
+        f"The mean of {scores.count_inserted:,} inserted scores is {number(scores.mean_inserted)}, "
+        f"that of {scores.count_held_out:,} held-out scores is {number(scores.mean_held_out)}.",
         x=(float(scores.edges[0]), float(scores.edges[-1])),
         y=(0, 1.05 * float(most)),
         labels=(axis, "share"),
@@ -114,16 +114,16 @@ def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
 
 
 def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
-    """The curve, its band, and what a true claim excludes."""
-    title = "How well scores tell inserted from held-out canaries"
+    """Draw the ROC curve, its band, and the corners that a true claim excludes."""
+    title = "ROC curve of inserted and held-out scores"
     band = (
         "no band"
         if roc.reach_inserted is None or roc.reach_held_out is None
         else f"a band of ± {number(roc.reach_inserted)} and ± {number(roc.reach_held_out)}"
     )
     description = (
-        f"The ROC curve encloses an area of {number(roc.area)}, with {band}. "
-        f"The shaded corners are what a true claim of {exact(claim.epsilon)} excludes."
+        f"The area under the curve is {number(roc.area)}; the figure has {band}. "
+        f"The shaded corners are excluded by a true claim of ε = {exact(claim.epsilon)}."
     )
     plot = Plot(name, title, description, x=(0, 1), y=(0, 1), labels=("held-out at or above", "inserted at or above"))
     plot.axes()
@@ -133,32 +133,32 @@ def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
     plot.area("fill excluded", plot.across([*x[above], 0]), plot.up([*y[above], 1]))
     plot.area("fill excluded", plot.across([*x[below], 1]), plot.up([*y[below], 0]))
     if roc.reach_inserted is not None:
-        # As edges: with few trials a filled band would cover all there is to see.
+        # Draw only the edges: with few trials a filled band would cover the whole figure.
         for x, y in (roc.upper(), roc.lower()):
             plot.line("band-line", plot.across(x), plot.up(y))
     plot.line("chance", plot.across([0, 1]), plot.up([0, 1]))
     plot.line("inserted-line", plot.across([0, *roc.held_out]), plot.up([0, *roc.inserted]))
-    entries = [("inserted-line", "the curve"), ("fill excluded", "a true claim excludes")]
+    entries = [("inserted-line", "the curve"), ("fill excluded", "excluded by a true claim")]
     plot.legend([*entries, ("band-line", "band")] if roc.reach_inserted is not None else entries)
     return plot.markup()
 
 
-def correlation_figure(name: str, found: CanaryCorrelation) -> Markup:
-    """The matrix of correlations, with a scale of colours from -1 to 1."""
-    size = len(found.shown)
+def correlation_figure(name: str, data: CanaryCorrelation) -> Markup:
+    """Draw the matrix of correlations, with a colour scale from -1 to 1."""
+    size = len(data.shown)
     description = (
-        f"Correlations between {size} canaries of a trial; over all {found.canaries:,} the mean is {number(found.mean)}, "
-        f"and chance alone gives single ones of about ± {number(found.noise)}."
+        f"Correlations between {size} canaries of a trial; the mean over all {data.canaries:,} is {number(data.mean)}, "
+        f"and by chance alone a single correlation varies by about ± {number(data.noise)}."
     )
     canvas = Canvas(name, "Correlation between canaries of a trial", description, height=336)
     side = 288 / size
     left = 76.0
     for row, column in np.ndindex(size, size):
-        value = float(found.matrix[row, column])
+        value = float(data.matrix[row, column])
         if row != column and abs(value) >= 0.01:
             canvas.box(_warmth(value), left + column * side, 8 + row * side, side, side, opacity=abs(value))
-    for place in range(size):
-        canvas.box("fill diagonal", left + place * side, 8 + place * side, side, side)
+    for index in range(size):
+        canvas.box("fill diagonal", left + index * side, 8 + index * side, side, side)
     x, y = [left, left + 288, left + 288, left, left], [8, 8, 296, 296, 8]
     canvas.line("axis", x, y)
     _correlation_scale(canvas, left, left + 200)
@@ -171,22 +171,22 @@ def _warmth(correlation: float) -> str:
 
 
 def _correlation_scale(canvas: Canvas, left: float, right: float) -> None:
-    """The colours of all correlations from -1 to 1, with their numbers."""
+    """Draw the colour scale of correlations from -1 to 1."""
     width = (right - left) / _SHADES
-    for place in range(_SHADES):
-        value = (2 * place + 1) / _SHADES - 1
-        canvas.box(_warmth(value), left + place * width, 306, width, 10, opacity=abs(value))
+    for index in range(_SHADES):
+        value = (2 * index + 1) / _SHADES - 1
+        canvas.box(_warmth(value), left + index * width, 306, width, 10, opacity=abs(value))
     canvas.line("axis", [left, right, right, left, left], [306, 306, 316, 316, 306])
     for words, x in (("−1", left), ("0", (left + right) / 2), ("+1", right)):
         canvas.text(words, x, 330, anchor="middle", kind="tick")
 
 
 def series_figure(name: str, series: Series) -> Markup:
-    """A number of the trials: the mean of each bin, and its range."""
+    """Draw a number by trial: the mean and the range of each bin."""
     low, high = float(series.low.min()), float(series.high.max())
     plot = Plot(
         name,
-        f"{series.name} over trials",
+        f"{series.name} by trial",
         f"{counted(series.count, 'trials')}, {number(series.overall)} on average, from {number(low)} to {number(high)}.",
         x=(0, float(series.last[-1] + 1)),
         y=_axis(low, high),
@@ -204,7 +204,7 @@ def series_figure(name: str, series: Series) -> Markup:
 
 
 def _axis(low: float, high: float) -> tuple[float, float]:
-    """The range of an axis: a little more than the values, but no other sign than they have; from 0, if all are one."""
+    """Return the range of an axis: the values with a margin that does not cross 0; from 0 if all values are equal."""
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = min(0.0, low), max(0.0, high)
     margin = (high - low) / 20 or 1.0
@@ -212,5 +212,5 @@ def _axis(low: float, high: float) -> tuple[float, float]:
 
 
 def _steps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The corners of a step function that keeps each value until the next."""
+    """Return the corners of a step function that keeps each value until the next."""
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]

@@ -1,4 +1,4 @@
-"""What a verdict rests on: what is assumed, what was checked, and what went wrong on the way."""
+"""What a verdict rests on: assumptions, checks, and problems during the audit."""
 
 from __future__ import annotations
 
@@ -9,79 +9,88 @@ from lidp.report.wording import counted, stopping, unit
 from lidp.result import AuditResult
 
 
-class Standing(StrEnum):
-    """How a statement stands."""
+class Status(StrEnum):
+    """Whether a statement is assumed, was checked, or reports a problem."""
 
     ASSUMED = "assumed"
     CHECKED = "checked"
-    TROUBLE = "trouble"
+    PROBLEM = "problem"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that the verdict rests on."""
+    """One statement that a reader should know before believing the verdict."""
 
-    standing: Standing
+    status: Status
     text: str
 
 
 def statements_of(result: AuditResult) -> tuple[Statement, ...]:
-    """All that a reader should know before believing the verdict."""
+    """Return all assumptions, checks and problems of an audit."""
     assumed = [f"{_capital(text)}." for text in result.assumptions]
     if not result.design.has_canaries:
         assumed.append(f"The two data sets are {result.claim.neighbours} neighbours.")
-        assumed.append("Runs are independent of one another, but for what outputs already told.")
-    assumed.append("The mechanism that was run is the one that the claim is about.")
+        assumed.append("Each run is independent of earlier runs, except through what their outputs already revealed.")
+    assumed.append("The audited mechanism is the one that the claim is about.")
     return (
-        *(Statement(Standing.ASSUMED, text) for text in assumed),
-        *(Statement(Standing.CHECKED, text) for text in _checked(result)),
-        *(Statement(Standing.TROUBLE, text) for text in _trouble(result)),
+        *(Statement(Status.ASSUMED, text) for text in assumed),
+        *(Statement(Status.CHECKED, text) for text in _checks(result)),
+        *(Statement(Status.PROBLEM, text) for text in _problems(result)),
     )
 
 
-def _checked(result: AuditResult) -> list[str]:
+def _checks(result: AuditResult) -> list[str]:
     scores, what = result.scores, unit(result)
-    found = (
-        [] if not result.design.has_canaries else [f"Claim and design are both about {result.claim.neighbours} neighbours."]
-    )
-    found += [
-        f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.",
-    ]
+    checks = []
+    if result.design.has_canaries:
+        checks.append(f"The claim and the design are both about {result.claim.neighbours} neighbours.")
+    checks.append(f"Every score of the {counted(scores.trials, what)} is a finite number, or its run is marked as failed.")
     if scores.has_coins:
         _, coins = scores.flips()
-        found.append(
-            f"{int(coins.sum()):,} of {coins.size:,} coins are 1. Coins that fair ones would give in fewer than one of 10¹² "
-            "audits are refused."
+        checks.append(
+            f"{int(coins.sum()):,} of {coins.size:,} coins are 1. The audit refuses coins whose imbalance or order fair coins "
+            "would show with probability below 10⁻¹²."
         )
     if result.method.anytime:
-        found.append(f"{_capital(what)} were bet on in the order of their numbers, not of their completion.")
-    found.append(stopping(result))
+        checks.append(
+            f"Bets on {what} were placed in the order of their numbers, whatever the order in which they finished."
+        )
+    checks.append(stopping(result))
     if result.preparation_models and result.design.has_canaries:
-        found.append(f"Models trained to prepare: {result.preparation_models:,}; they are counted.")
+        checks.append(f"Models trained for preparation: {result.preparation_models:,}. The number of models includes them.")
     elif result.preparation_models:
-        found.append(f"Runs spent on choosing the data sets: {result.preparation_models:,}; the bound does not use them.")
+        checks.append(f"Runs used to choose the data sets: {result.preparation_models:,}. The bound does not use them.")
     if not result.failed_runs:
-        found.append("No run failed.")
+        checks.append("No run failed.")
     if result.notes and not result.retried_trials:
-        found.append("No trial was tried a second time after its process had died.")
-    return found
+        checks.append(f"No {_retried_unit(result)} was retried after its worker process had died.")
+    return checks
 
 
-def _trouble(result: AuditResult) -> list[str]:
-    found = []
+def _problems(result: AuditResult) -> list[str]:
+    problems = []
     if result.failed_runs:
-        found.append(
-            f"Failed: {counted(result.failed_runs, 'runs')}, kept as outputs that nobody bets on. Dropping them would not be valid."
+        problems.append(
+            f"Failed runs: {result.failed_runs:,}. They are kept as outputs on which nothing is bet. "
+            "Dropping them would not be valid."
         )
     if result.retried_trials:
-        found.append(
-            f"Run again: {counted(result.retried_trials, 'trials')}, with the same coins and streams, because a worker died."
+        problems.append(
+            f"Retried {_retried_unit(result, plural=True)}: {result.retried_trials:,}. They were run again with the same coins "
+            "and random streams, because a worker process had died."
         )
     if result.unscored_canaries:
-        found.append(
-            f"Canaries without a score: {result.unscored_canaries:,}. They got a constant, which is a valid score."
+        problems.append(
+            f"Canaries that could not be scored: {result.unscored_canaries:,}. They got a constant score, which is valid."
         )
-    return found
+    return problems
+
+
+def _retried_unit(result: AuditResult, *, plural: bool = False) -> str:
+    """Return what is retried as a whole: a trial, which in a pair audit is a block of runs."""
+    if result.design.has_canaries:
+        return "trials" if plural else "trial"
+    return "blocks of runs" if plural else "block of runs"
 
 
 def _capital(text: str) -> str:

@@ -19,13 +19,13 @@ Bools = NDArray[np.bool_]
 
 STEPS = 400
 BINS = 60
-_FAR = 1e100  # scores beyond are taken for this: sums and squares of larger ones would not fit a float
-_OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that one stray score hides nothing
+_FAR = 1e100  # larger scores are clipped to this: their sums and squares would overflow
+_OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that outliers do not hide the rest
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """Claim against bound on a line from 0 to ``most``, with the words that stand at both."""
+    """Claim and bound on a line from 0 to ``most``, with the label of each."""
 
     bound: float
     claim: float
@@ -51,11 +51,11 @@ class Gauge:
 
 @dataclass(frozen=True)
 class BoundPath:
-    """The bound over trials: after ``trials[i]`` trials it stood at ``epsilons[i]``.
+    """The bound by number of trials: after ``trials[i]`` trials it was ``epsilons[i]``.
 
-    It starts at (0, 0) and ends at the last trial. Where a path has more than ``STEPS`` steps, some are left out; the points
-    that are kept are exact, and the one at which the claim fell is among them. Methods that are not anytime-valid have
-    no path: they say one thing, at the end.
+    It starts at (0, 0) and ends at the last trial. A path of more than ``STEPS`` steps is thinned; the points that are kept are
+    exact and include the one at which the claim was refuted. Methods that are not anytime-valid have no path, only a bound at
+    the end.
     """
 
     trials: Ints
@@ -84,10 +84,10 @@ class BoundPath:
 
 @dataclass(frozen=True)
 class ScoreDistributions:
-    """How the scores of inserted and held-out canaries are spread over the same bins.
+    """The distributions of the scores of inserted and held-out canaries, over the same bins.
 
-    ``inserted[b]`` is the share of all scores of inserted canaries in bin b. What lies outside the bins, at most one in a
-    thousand, is in ``outside``; scores of failed runs do not exist, and are in no share.
+    ``inserted[b]`` is the share of all scores of inserted canaries in bin b. ``outside`` counts the scores outside the bins, at
+    most one in a thousand. Failed runs have no scores and are in no share.
     """
 
     edges: Floats
@@ -119,11 +119,11 @@ class ScoreDistributions:
 
 @dataclass(frozen=True)
 class CanaryCorrelation:
-    """How alike the scores of one trial's canaries are, over and above what inserting them does.
+    """The correlation between the scores of canaries of one trial, beyond the effect of inserting them.
 
     ``matrix[i, j]`` is the correlation over trials between the scores of canaries i and j, for those in ``shown``; for coin
-    flips the mean of each coin's side is taken off first. ``mean`` is over all pairs, shown or not. So many canaries tell as
-    much about a mean as ``effective`` independent ones. ``noise`` is how far from 0 a single correlation strays by chance.
+    flips the mean score of each side of the coin is subtracted first. ``mean`` is over all pairs, shown or not. The mean over
+    all canaries is as precise as over ``effective`` independent ones. ``noise`` is the standard error of a single correlation.
     """
 
     arm: str
@@ -142,23 +142,23 @@ class CanaryCorrelation:
 
     @property
     def effective(self) -> float:
-        """How many independent canaries would give means as steady as these do."""
+        """The number of independent canaries whose mean would be as precise."""
         inflation = 1 + (self.canaries - 1) * self.mean
         return self.canaries if inflation <= 0 else min(self.canaries, self.canaries / inflation)
 
     @classmethod
     def of(cls, scores: Scores) -> tuple[CanaryCorrelation, ...]:
-        """One for each arm, none for arms of one canary, for fewer than three trials and for scores that never vary."""
+        """Return one per arm; none for arms of one canary, fewer than three trials, or scores that never vary."""
         if scores.has_coins:
             values, coins = scores.flips()
             ran = ~scores.failed[:, 0]
-            found = [cls._of_arm("all", _without_sides(_scaled(values[ran]), coins[ran]))]
+            correlations = [cls._of_arm("all", _without_sides(_scaled(values[ran]), coins[ran]))]
         else:
-            found = [
+            correlations = [
                 cls._of_arm(name, _scaled(values[~failed]))
                 for name, values, failed in zip(("inserted", "held-out"), scores.arms(), scores.failed.T, strict=True)
             ]
-        return tuple(one for one in found if one is not None)
+        return tuple(one for one in correlations if one is not None)
 
     @classmethod
     def _of_arm(cls, arm: str, values: Floats) -> CanaryCorrelation | None:
@@ -167,7 +167,7 @@ class CanaryCorrelation:
             return None
         centred = values - values.mean(axis=0)
         scale = np.sqrt((centred**2).mean(axis=0))
-        varies = scale > 1e-12  # less is rounding
+        varies = scale > 1e-12  # smaller spreads are rounding errors
         if varies.sum() < 2:
             return None
         unit = centred[:, varies] / scale[varies]
@@ -175,14 +175,14 @@ class CanaryCorrelation:
         # All pairs at once: the mean square of a trial's sum is the sum of all entries of the correlation matrix.
         mean = float(((unit.sum(axis=1) ** 2).mean() - canaries) / (canaries * (canaries - 1)))
         shown = np.array(thinned(canaries, cls.LARGEST), dtype=np.int64)
-        # Not as a matrix product: threads that wait for busy cores take far longer than this small sum.
+        # Not a matrix product: its threads would wait for busy cores far longer than this small sum takes.
         picked = np.ascontiguousarray(unit[:, shown])
         matrix = np.clip(np.einsum("ti,tj->ij", picked, picked) / trials, -1.0, 1.0)
         return cls(arm, canaries, trials, min(1.0, mean), np.flatnonzero(varies)[shown], matrix)
 
 
 def by_arm(scores: Scores) -> tuple[Floats, Floats]:
-    """All scores of inserted and of held-out canaries, without those of failed runs."""
+    """Return all scores of inserted and of held-out canaries, without failed runs."""
     if not scores.has_coins:
         inserted, held_out = scores.arms()
         return _tamed(inserted[~scores.failed[:, 0]].ravel()), _tamed(held_out[~scores.failed[:, 1]].ravel())
@@ -193,18 +193,18 @@ def by_arm(scores: Scores) -> tuple[Floats, Floats]:
 
 
 def _tamed(values: Floats) -> Floats:
-    """Scores as they are, unless they are absurdly large."""
+    """Return the scores, clipped to ±``_FAR``."""
     return np.clip(values, -_FAR, _FAR)
 
 
 def _scaled(values: Floats) -> Floats:
-    """Scores of at most 1, which are correlated as they were."""
+    """Return the scores divided by the largest, which keeps their correlations."""
     tame = _tamed(values)
     return tame / max(float(np.abs(tame).max(initial=0.0)), 1e-300)
 
 
 def thinned(size: int, most: int, keep: Iterable[int] = ()) -> list[int]:
-    """At most ``most`` numbers below ``size``, evenly spread, with the first, the last and those to ``keep``."""
+    """Return at most ``most`` indices below ``size``, evenly spread, including the first, the last and those in ``keep``."""
     if size <= most:
         return list(range(size))
     kept = sorted(set(keep) | {0, size - 1})
@@ -217,7 +217,7 @@ def _edges(values: Floats) -> Floats:
         return np.linspace(0.0, 1.0, 2)
     low, high = np.quantile(values, [_OUTSIDE, 1 - _OUTSIDE])
     lowest, highest = values.min(), values.max()
-    # Cutting ends off is worth it only where they are far away.
+    # Cut off an end only if it is far away.
     width = high - low
     low, high = (lowest if low - lowest <= width / 4 else low), (highest if highest - high <= width / 4 else high)
     if not high > low:
@@ -227,7 +227,7 @@ def _edges(values: Floats) -> Floats:
 
 
 def _without_sides(values: Floats, coins: Bools) -> Floats:
-    """The scores less the mean of their canary's side of the coin."""
+    """Return the scores minus the mean score of the same canary on the same side of the coin."""
     left = np.array(values)
     for side in (coins, ~coins):
         count = np.maximum(side.sum(axis=0), 1)

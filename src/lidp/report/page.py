@@ -1,4 +1,4 @@
-"""The pages: one HTML file each, with its style and its figures inside, no script, nothing to fetch."""
+"""Write reports as single HTML files that include their styles and figures, load nothing and run no script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lidp.rounding import at_least, exact
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_ROWS = 12  # of the tables that repeat a figure in numbers
+_ROWS = 12  # of a table that repeats a figure in numbers
 
 
 def write_report(result: AuditResult, path: str | Path) -> Path:
@@ -49,10 +49,10 @@ def write_page(page: str, path: str | Path) -> Path:
 
 
 def render_report(result: AuditResult) -> str:
-    """The report of a result as one HTML page.
+    """Return the report of a result as one HTML page.
 
-    Guarantee: needs no network and holds no script; every text of the user's is escaped; its size does not grow with the
-    number of trials.
+    Guarantee: the page needs no network and holds no script; all text from the user is escaped; the size does not grow with
+    the number of trials.
     """
     return render(
         "report.html.j2",
@@ -84,12 +84,12 @@ def render_report(result: AuditResult) -> str:
 
 
 def gauge_of(result: AuditResult, name: str) -> Markup:
-    """Claim against bound."""
+    """Return the figure of claim and bound."""
     return drawings.gauge(name, Gauge.of(result))
 
 
 def render(template: str, **values: Any) -> str:
-    """A template filled in; what is not already markup is escaped."""
+    """Return a template filled in; every value that is not already markup is escaped."""
     return _environment().get_template(template).render(**values)
 
 
@@ -115,12 +115,12 @@ def _environment() -> Environment:
 
 
 def _exact(value: Any) -> str:
-    """A number so that it can be read back as the same number; anything else as text."""
+    """Return a number with all its digits, so that it reads back as the same number; anything else as text."""
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-def _few(value: float) -> str:
-    """So many of something, where one more or less does not matter, unless there are few."""
+def _approximate_count(value: float) -> str:
+    """Return an estimated count without needless digits."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
@@ -138,20 +138,20 @@ def _scores(result: AuditResult) -> dict[str, Any]:
 
 def _roc(result: AuditResult) -> dict[str, Any]:
     data = RocCurve.of(result)
-    kept = thinned(len(data.thresholds) - 1, _ROWS)  # the last is minus infinity, where all are above
+    kept = thinned(len(data.thresholds) - 1, _ROWS)  # the last threshold is minus infinity
     rows = [(float(data.thresholds[at]), float(data.held_out[at]), float(data.inserted[at])) for at in kept]
     return {"data": data, "figure": drawings.roc_figure("roc", data, result.claim), "rows": rows}
 
 
 def _correlations(result: AuditResult) -> list[dict[str, Any]]:
-    found = CanaryCorrelation.of(result.scores)
+    correlations = CanaryCorrelation.of(result.scores)
     return [
         {
             "data": data,
             "figure": drawings.correlation_figure(f"correlation-{order}", data),
-            "effective": _few(data.effective),
+            "effective": _approximate_count(data.effective),
         }
-        for order, data in enumerate(found)
+        for order, data in enumerate(correlations)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The figures of a result for matplotlib, drawn from the same data as those of the page."""
+"""Draw the figures of a result with matplotlib, from the same data as those of the HTML report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLUE, _ORANGE, _RED = "#0072b2", "#e69f00", "#d55e00"
 
 
 class Plots:
-    """The figures of a result. Each method gives a matplotlib figure; calling the object itself gives that of the path."""
+    """The figures of a result. Each method returns a matplotlib figure; calling the object returns :meth:`path`."""
 
     def __init__(self, result: AuditResult) -> None:
         self._result = result
@@ -29,7 +29,7 @@ class Plots:
         return self.path()
 
     def gauge(self) -> Figure:
-        """The claim, a dashed mark, against the bound, a bar."""
+        """Return the claim (dashed mark) and the bound (bar)."""
         figure = _figure(6.0, 1.6)
         axes = figure.subplots()
         data = Gauge.of(self._result)
@@ -44,7 +44,7 @@ class Plots:
         return figure
 
     def path(self) -> Figure:
-        """The bound over trials against the claim; a dot, if the method has one bound only, at the end."""
+        """Return the bound by number of trials, with the claim; a dot if the method gives a single bound at the end."""
         figure = _figure()
         axes = figure.subplots()
         data = BoundPath.of(self._result)
@@ -62,7 +62,7 @@ class Plots:
         return figure
 
     def scores(self) -> Figure:
-        """The scores of inserted and held-out canaries."""
+        """Return the distributions of the scores of inserted and held-out canaries."""
         figure = _figure()
         axes = figure.subplots()
         data = ScoreDistributions.of(self._result.scores)
@@ -75,12 +75,12 @@ class Plots:
         return figure
 
     def roc(self) -> Figure:
-        """The ROC curve with its band, and what a true claim excludes. An illustration: the verdict rests on the bound."""
+        """Return the ROC curve with its band and the region that a true claim excludes; the verdict rests on the bound alone."""
         figure = _figure(5.0, 4.6)
         axes = figure.subplots()
         data = RocCurve.of(self._result)
         x, y = allowed_region(self._result.claim)
-        axes.fill([*x[1:5], 0], [*y[1:5], 1], color=_RED, alpha=0.15, linewidth=0, label="a true claim excludes")
+        axes.fill([*x[1:5], 0], [*y[1:5], 1], color=_RED, alpha=0.15, linewidth=0, label="excluded by a true claim")
         axes.fill([*x[4:8], 1], [*y[4:8], 0], color=_RED, alpha=0.15, linewidth=0)
         if data.reach_inserted is not None:
             for edge, label in ((data.upper(), "band"), (data.lower(), None)):
@@ -94,28 +94,28 @@ class Plots:
         return figure
 
     def correlation(self) -> Figure:
-        """The correlation between the canaries of a trial, a panel for each arm.
+        """Return the correlations between the canaries of a trial, one panel per arm.
 
         Raises:
-            InvalidArgument: if there is none to show: one canary a trial, fewer than three trials, or scores that never vary.
+            InvalidArgument: if there is one canary per trial, there are fewer than three trials, or scores never vary.
         """
-        found = CanaryCorrelation.of(self._result.scores)
-        if not found:
+        correlations = CanaryCorrelation.of(self._result.scores)
+        if not correlations:
             raise InvalidArgument(
-                "there is no correlation to plot: it takes two canaries a trial, three trials, and scores that vary"
+                "there is no correlation to plot: it needs two canaries per trial, three trials, and scores that vary"
             )
-        figure = _figure(4.6 * len(found), 4.2)
-        for axes, data in zip(np.atleast_1d(figure.subplots(1, len(found))), found, strict=True):
+        figure = _figure(4.6 * len(correlations), 4.2)
+        for axes, data in zip(np.atleast_1d(figure.subplots(1, len(correlations))), correlations, strict=True):
             image = axes.imshow(data.matrix, vmin=-1, vmax=1, cmap="RdBu_r")
             axes.set_title(f"{data.arm} canaries, mean {data.mean:.3f}")
         figure.colorbar(image, ax=figure.axes)
         return figure
 
     def trials(self) -> Figure:
-        """Time and other numbers of the trials, a panel for each.
+        """Return the seconds and other numbers of the trials, one panel each.
 
         Raises:
-            InvalidArgument: if nothing is known of the trials, as for two data sets.
+            InvalidArgument: if the result has no notes of its trials.
         """
         facts = TrialFacts.of(self._result.notes)
         if not facts.series:
@@ -138,5 +138,5 @@ def _figure(width: float = 6.0, height: float = 3.5) -> Figure:
 
 
 def _literal(text: str) -> str:
-    """Text that matplotlib does not take for mathematics."""
+    """Return text that matplotlib does not read as mathematics."""
     return text.replace("$", r"\$")

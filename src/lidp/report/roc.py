@@ -7,7 +7,7 @@ curve over all canaries is at most the mean of Y over the picks, so E f(X) ≤ E
 
     P[X ≥ t] ≤ E[(Y - a)₊] / (t - a)   for every a < t.
 
-The best a costs a factor of about e in probability, which makes the band some 13 % wider than for one canary a trial. With
+The best a costs a factor of about e in probability, which makes the band some 13 % wider than for one canary per trial. With
 coins the picked canary is inserted in N ~ Bin(n, ½) of the trials, over which the same inequality is averaged.
 """
 
@@ -27,19 +27,20 @@ from lidp.scores import Scores
 Floats = NDArray[np.float64]
 
 POINTS = 240
-_SAMPLE = 400_000  # so many scores are enough to place thresholds; the rates at them use all
+_SAMPLE = 400_000  # scores from which thresholds are chosen; the rates use all scores
 
 
 @dataclass(frozen=True)
 class RocCurve:
-    """Rates of scores at or above a threshold, for thresholds that fall.
+    """Rates of scores at or above a threshold, for decreasing thresholds.
 
     A run that failed is below every threshold, as it is for every method; the curve ends at (1, 1) all the same.
 
-    Guarantee: but for an event of at most ``failure_probability``, the true rates lie within ``reach_inserted`` and
-    ``reach_held_out`` of those here, for all thresholds at once, whatever the dependence of canaries within a trial. Assumes
-    that trials are independent and alike, and for coin flips that coins are fair. With ``anytime`` this holds for every number
-    of trials at once, so also where the audit stopped because of what it saw. Both reaches are None if no band was asked for.
+    Guarantee: except with probability at most ``failure_probability``, the true rates lie within ``reach_inserted`` and
+    ``reach_held_out`` of those here, at all thresholds at once and for any dependence between the canaries of a trial. This
+    assumes that trials are independent and identically distributed, and for coin flips that coins are fair. With ``anytime``
+    it holds after every number of trials at once, so also for an audit that stopped because of its result. Both reaches are
+    None if there is no band.
     """
 
     thresholds: Floats
@@ -52,9 +53,9 @@ class RocCurve:
 
     @classmethod
     def of(cls, result: AuditResult) -> RocCurve:
-        """The curve of a result, with the band that fits how it was stopped.
+        """Return the curve of a result, with the band that its stopping rule allows.
 
-        Predictions about two data sets learn from run to run, so runs are not alike, and there is no band.
+        The predictor of a pair audit learns from run to run, so its scores are not identically distributed and there is no band.
         """
         # A number of trials that was fixed beforehand, and was reached.
         planned = not result.method.anytime or result.configuration.get("stop_when") == "never"
@@ -64,7 +65,7 @@ class RocCurve:
 
     @classmethod
     def of_scores(cls, scores: Scores, failure_probability: float, *, anytime: bool = True, band: bool = True) -> RocCurve:
-        """The curve of scores, with a band if asked for."""
+        """Return the curve of scores, with a band if ``band`` is set."""
         failure_probability = checks.probability(failure_probability=failure_probability)
         thresholds = _thresholds(scores)
         inserted, held_out = _rates(scores, thresholds)
@@ -113,7 +114,7 @@ class RocCurve:
 
 
 def allowed_region(claim: Claim) -> tuple[Floats, Floats]:
-    """The corners of what an (ε, δ) claim allows, as (held-out, inserted) rates; a true claim excludes all outside.
+    """Return the corners of the region of (held-out, inserted) rates that an (ε, δ) claim allows.
 
     For any threshold a true claim has inserted ≤ e^ε held-out + δ, the same with arms swapped, and both for the complements.
     """
@@ -124,7 +125,7 @@ def allowed_region(claim: Claim) -> tuple[Floats, Floats]:
 
 
 def distance(trials: int, failure_probability: float, *, coins: bool, anytime: bool) -> float:
-    """How far the mean over trials may be from its expectation, for all thresholds at once.
+    """Return how far the mean over trials may be from its expectation, at all thresholds at once.
 
     For coins it is the distance of (1/K) Σ_k S_k (1{score ≥ τ} - p(τ)) from 0: to be divided by the share of coins that are 1.
     """
@@ -144,7 +145,7 @@ def distance(trials: int, failure_probability: float, *, coins: bool, anytime: b
 
 
 def _tail(y: Floats, trials: int, *, coins: bool) -> Floats:
-    """A bound on P[√n Y ≥ y] for one canary a trial."""
+    """Return a bound on P[√n Y ≥ y] for one canary per trial."""
     if not coins:
         single: Floats = np.minimum(1.0, 2 * np.exp(-2 * y**2))
         return single
@@ -160,13 +161,13 @@ def _tail(y: Floats, trials: int, *, coins: bool) -> Floats:
         ]
     )
     chance = np.exp(log_chance - trials * math.log(2)).reshape(-1, step).sum(axis=1)[::-1]
-    chance[0] += max(0.0, 1 - chance.sum())  # what was left out counts as the worst
-    found: Floats = np.minimum(1.0, 2 * np.exp(-2 * trials * y[:, None] ** 2 / ends)) @ chance
-    return found
+    chance[0] += max(0.0, 1 - chance.sum())  # the rest counts as the worst case
+    tail: Floats = np.minimum(1.0, 2 * np.exp(-2 * trials * y[:, None] ** 2 / ends)) @ chance
+    return tail
 
 
 def _shares(scores: Scores) -> tuple[float, float]:
-    """The share of canaries that each arm's rates are out of."""
+    """Return the shares of canaries that are inserted and held out; the rates of an arm are divided by its share."""
     if not scores.has_coins:
         return 1.0, 1.0
     heads = float(scores.flips()[1].mean())
@@ -174,7 +175,7 @@ def _shares(scores: Scores) -> tuple[float, float]:
 
 
 def _thresholds(scores: Scores) -> Floats:
-    """Falling thresholds at which the curve is drawn, dense at both ends."""
+    """Return decreasing thresholds at which the curve is drawn, dense at both ends."""
     arrays = [scores.flips()[0]] if scores.has_coins else list(scores.arms())
     values = np.concatenate([array.ravel()[:: max(1, array.size // _SAMPLE)] for array in arrays])
     values = values[~np.isnan(values)]
@@ -182,12 +183,12 @@ def _thresholds(scores: Scores) -> Floats:
         return np.array([0.0])
     tail = np.geomspace(1 / len(values), 0.05, POINTS // 4) if len(values) > 20 else np.empty(0)
     levels = np.concatenate([tail, np.linspace(0.0, 1.0, POINTS // 2), 1 - tail])
-    found: Floats = np.unique(np.quantile(values, levels, method="lower"))[::-1]
-    return found
+    thresholds: Floats = np.unique(np.quantile(values, levels, method="lower"))[::-1]
+    return thresholds
 
 
 def _rates(scores: Scores, thresholds: Floats) -> tuple[Floats, Floats]:
-    """The shares of inserted and of held-out canaries at or above each threshold."""
+    """Return the shares of inserted and of held-out canaries at or above each threshold."""
     if not scores.has_coins:
         inserted, held_out = scores.arms()
         return _share_above(inserted.ravel(), thresholds), _share_above(held_out.ravel(), thresholds)

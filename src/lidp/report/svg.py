@@ -13,12 +13,12 @@ from lidp.report.texts import clean
 
 WIDTH, HEIGHT = 440, 290
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 14, 44, 44
-_CHARACTER = 7.2  # the width of a letter at the size of the labels, roughly
+_CHARACTER = 7.2  # approximate width of a letter of a label, in pixels
 _MOST_TICKS = 6
 
 
 class Canvas:
-    """A figure with a title and a description for those who do not see it."""
+    """A figure with a title and a description for screen readers."""
 
     def __init__(self, name: str, title: str, description: str, *, width: float = WIDTH, height: float = HEIGHT) -> None:
         self.name = name
@@ -29,15 +29,15 @@ class Canvas:
         self.parts: list[Markup] = []
 
     def line(self, kind: str, x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]) -> None:
-        """A line through points in pixels."""
+        """Draw a line through points, in pixels."""
         self.parts.append(Markup('<path class="{}" d="{}"/>').format(kind, _path(x, y)))
 
     def area(self, kind: str, x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]) -> None:
-        """A filled shape with these corners, in pixels."""
+        """Draw a filled polygon with these corners, in pixels."""
         self.parts.append(Markup('<path class="{}" d="{}Z"/>').format(kind, _path(x, y)))
 
     def box(self, kind: str, x: float, y: float, width: float, height: float, *, opacity: float | None = None) -> None:
-        """A rectangle."""
+        """Draw a rectangle, in pixels."""
         more = Markup("") if opacity is None else Markup(' fill-opacity="{}"').format(_short(opacity))
         self.parts.append(
             Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"{}/>').format(
@@ -46,11 +46,11 @@ class Canvas:
         )
 
     def dot(self, kind: str, x: float, y: float, radius: float = 4) -> None:
-        """A disc."""
+        """Draw a disc, in pixels."""
         self.parts.append(Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(kind, _short(x), _short(y), radius))
 
     def text(self, words: str, x: float, y: float, *, anchor: str = "start", kind: str = "label") -> None:
-        """Words at a place; escaped, whatever they are."""
+        """Draw text at a position, in pixels; the text is escaped."""
         self.parts.append(
             Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
                 kind, _short(x), _short(y), anchor, clean(words)
@@ -58,7 +58,7 @@ class Canvas:
         )
 
     def legend(self, entries: Iterable[tuple[str, str]], *, left: float = _LEFT, y: float = 12) -> None:
-        """Samples of lines or shapes with their names, in a row that wraps."""
+        """Draw samples of lines and shapes with their names, in a row that wraps."""
         x = left
         for kind, words in entries:
             needed = 24 + _CHARACTER * len(words) + 12
@@ -74,7 +74,7 @@ class Canvas:
             x += needed
 
     def markup(self) -> Markup:
-        """The figure as an ``svg`` element."""
+        """Return the figure as an ``svg`` element."""
         return Markup(
             '<svg role="img" viewBox="0 0 {} {}" aria-labelledby="{name}-title {name}-description">'
             '<title id="{name}-title">{}</title><desc id="{name}-description">{}</desc>{}</svg>'
@@ -106,18 +106,18 @@ class Plot(Canvas):
         self._labels = labels
 
     def across(self, values: Sequence[float] | NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """Pixels of values on the x axis."""
+        """Return the x coordinates of values, in pixels."""
         low, high = self._x
         return _LEFT + (np.asarray(values, dtype=np.float64) - low) / (high - low) * (self.width - _LEFT - _RIGHT)
 
     def up(self, values: Sequence[float] | NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """Pixels of values on the y axis."""
+        """Return the y coordinates of values, in pixels."""
         low, high = self._y
         share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
 
     def axes(self, *, whole: bool = False) -> None:
-        """Grid, ticks and labels; with ``whole``, what x counts comes in whole numbers."""
+        """Draw grid, ticks and labels; ``whole`` keeps the ticks of the x axis at whole numbers."""
         bottom, left, right = self.height - _BOTTOM, _LEFT, self.width - _RIGHT
         for value in ticks(*self._y):
             y = float(self.up(value))
@@ -133,7 +133,7 @@ class Plot(Canvas):
 
 
 def ticks(low: float, high: float, *, least: float = 0.0) -> list[float]:
-    """A handful of round numbers within a range, ``least`` apart at least."""
+    """Return a few round numbers within a range, at least ``least`` apart."""
     raw = (high - low) / (_MOST_TICKS - 1)
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * 0.999)
@@ -144,7 +144,7 @@ def ticks(low: float, high: float, *, least: float = 0.0) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A round number, short."""
+    """Return a round number as short text."""
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.2g}"
@@ -152,7 +152,7 @@ def tick_text(value: float) -> str:
 
 
 def _wide(low: float, high: float) -> tuple[float, float]:
-    """A range that is not empty."""
+    """Return the range, widened if it is empty."""
     if high - low > 1e-9 * max(abs(low), abs(high), 1e-9):
         return low, high
     reach = max(abs(low), 1.0) * 0.5

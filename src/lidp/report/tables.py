@@ -1,4 +1,4 @@
-"""The tables of the page: what was asked for, the numbers behind the bound, what the target says, versions."""
+"""The tables of the report: settings, the numbers behind the bound, facts stated by the target, versions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ _MOST_FACTS = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: what is told, its value, the words for it, and where it is in the JSON, if there."""
+    """A row of a table.
+
+    Attributes:
+        name: what the row is about.
+        value: the exact value.
+        words: the value as shown.
+        json_key: the path of the value in the JSON result; empty if it is not there.
+        meaning: an explanation of the value.
+    """
 
     name: str
     value: Any
     words: str
-    place: str = ""
+    json_key: str = ""
     meaning: str = ""
 
 
 def settings_of(result: AuditResult) -> list[Entry]:
-    """The configuration."""
+    """Return the settings of the audit."""
     plain, method = result.configuration, result.bound
     credible = method.guarantee is Guarantee.CREDIBLE
     certainty = "1 - credibility" if credible else f"{method.certainty.name} β"
-    found: list[tuple[str, Any, str]] = [
+    settings: list[tuple[str, Any, str]] = [
         ("target", result.target, "target"),
         ("claimed ε", result.claim.epsilon, "claim.epsilon"),
         ("claimed δ", result.claim.delta, "claim.delta"),
@@ -44,45 +52,45 @@ def settings_of(result: AuditResult) -> list[Entry]:
         ("seed", result.seed, "seed"),
     ]
     for name, key in (
-        ("stops when", "stop_when"),
+        ("stop when", "stop_when"),
         ("fingerprint of the target", "fingerprint"),
     ):
         if plain.get(key):
-            found.append((name, plain[key], ""))
+            settings.append((name, plain[key], ""))
     if plain.get("target_spec"):
-        found.append(("target loaded from", str(TargetSpec.from_dict(plain["target_spec"])), ""))
+        settings.append(("target loaded from", str(TargetSpec.from_dict(plain["target_spec"])), ""))
     if plain.get("sequential"):
-        found.append(("scores", "use coins of lower-index canaries of their trial", ""))
-    return [Entry(name, value, _as_given(name, value), place) for name, value, place in found]
+        settings.append(("scores", "use the coins of canaries with a lower index in the same trial", ""))
+    return [Entry(name, value, _as_given(name, value), key) for name, value, key in settings]
 
 
 def _as_given(name: str, value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and name != "seed":  # which is for copying
+    if isinstance(value, int) and not isinstance(value, bool) and name != "seed":  # a seed is meant to be copied
         return f"{value:,}"
     return exact(value) if isinstance(value, float) else str(value)
 
 
 def numbers_behind(result: AuditResult) -> list[Entry]:
-    """Thresholds and rates of the bound, and what each of them is."""
+    """Return the thresholds and rates of the bound, each with its meaning."""
     bound, method = result.bound, result.method
     thresholds, rates = method.describe_thresholds(bound), method.describe_rates(bound)
-    found = [
+    entries = [
         Entry(f"threshold, {name}", value, number(value), f"bound.thresholds.{name}", thresholds.get(name, ""))
         for name, value in bound.thresholds.items()
     ]
     for name, value in bound.rates.items():
         words = f"{int(value):,}" if name in method.counts else number(value)
-        found.append(Entry(name.replace("_", " "), value, words, f"bound.rates.{name}", rates.get(name, "")))
-    return found
+        entries.append(Entry(name.replace("_", " "), value, words, f"bound.rates.{name}", rates.get(name, "")))
+    return entries
 
 
 def facts_of(result: AuditResult) -> list[Entry]:
-    """What the target says of itself."""
+    """Return the facts that the target states about itself."""
     facts = list(result.facts.items())[:_MOST_FACTS]
     return [Entry(name, value, shown(value), f"facts.{name}") for name, value in facts]
 
 
 def versions_of(result: AuditResult) -> list[tuple[str, str, str]]:
-    """Packages with their versions when the audit was begun and when the bound was computed, where those are known."""
-    begun, computed = result.versions, result.computed_with
-    return [(name, begun.get(name, ""), computed.get(name, "")) for name in dict.fromkeys([*begun, *computed])]
+    """Return each package with its version when the audit started and when the bound was computed; empty if unknown."""
+    started, computed = result.versions, result.computed_with
+    return [(name, started.get(name, ""), computed.get(name, "")) for name in dict.fromkeys([*started, *computed])]

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made fit to be shown. Escaping is the template's; this is what escaping does not catch."""
+"""Clean text from users before it is shown. The templates escape it; this handles what escaping does not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u206
 
 
 def clean(text: str) -> str:
-    """The text with what cannot be shown replaced, and cut off where it is absurdly long."""
+    """Return the text with characters that cannot be shown replaced, cut off at ``LONGEST`` characters."""
     if isinstance(text, Markup):
         return text
     shown = _UNFIT.sub("\ufffd", text)
@@ -22,5 +22,5 @@ def clean(text: str) -> str:
 
 
 def finalize(value: Any) -> Any:
-    """What the templates do to every value before it is escaped."""
+    """Return a template value, cleaned if it is text; the template escapes it afterwards."""
     return clean(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What is known of the trials besides their scores, binned so that a million of them fit into a figure."""
+"""Time, metadata and failures of trials, binned so that a million trials fit into a figure."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MOST_WORDS = 5
 _ARMS = {"scores": "", "inserted": ", inserted run", "held_out": ", held-out run"}
 
 _LARGEST = 1e100
-"""Larger numbers are told as text: their squares must not overflow."""
+"""Larger numbers are shown as text, since their squares would overflow."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A number of each trial, such as its accuracy, over the trials.
+    """One number per trial, such as its accuracy, by trial.
 
-    Bin b covers the trials up to ``last[b]`` from where the bin before ended; ``mean``, ``low`` and ``high`` are those of the
-    trials in it that have the number. ``count`` trials have it, and ``overall`` is their mean.
+    Bin b covers the trials after those of bin b-1, up to trial ``last[b]``; ``mean``, ``low`` and ``high`` describe the trials of
+    the bin that have the number. ``count`` trials have it, and ``overall`` is their mean.
     """
 
     name: str
     key: str
-    """its name in the JSON"""
+    """the name of the number in the JSON"""
     count: int
     overall: float
     last: Ints
@@ -62,12 +62,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Words:
-    """Something of the trials that is not a number: its most frequent values, and how often each was seen."""
+    """Metadata that is not a number: its most frequent values and how often each occurs."""
 
     name: str
     values: tuple[tuple[str, int], ...]
     others: int
-    """how many trials have a value that is not among these"""
+    """number of trials with any other value"""
 
     @classmethod
     def of(cls, name: str, counts: Mapping[str, int]) -> Words:
@@ -83,7 +83,7 @@ class TrialFacts:
     words: tuple[Words, ...]
     failures: Words
     left_out: tuple[str, ...]
-    """names of metadata for which there was no room"""
+    """names of metadata that are not shown, because there are too many"""
 
     @classmethod
     def of(cls, notes: Iterable[TrialNote]) -> TrialFacts:
@@ -96,7 +96,7 @@ class TrialFacts:
         for note in notes:
             for name, value in note.metadata.items():
                 if "_unscored" in name:
-                    continue  # told among what was checked
+                    continue  # statements_of reports these
                 if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST:  # NaN is not
                     indices, values = numbers.setdefault(name, ([], []))
                     indices.append(note.index)
@@ -114,7 +114,7 @@ class TrialFacts:
 
 
 def plain_name(key: str) -> str:
-    """A metadata name without the name of its run, which is said in words: ``inserted_accuracy`` is of the inserted run."""
+    """Return a metadata name in words: ``inserted_accuracy`` becomes "accuracy, inserted run"."""
     for arm, words in _ARMS.items():
         if key.startswith(f"{arm}_"):
             return key[len(arm) + 1 :].replace("_", " ") + words
@@ -122,7 +122,7 @@ def plain_name(key: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line of a traceback: what went wrong."""
+    """Return the last line of a traceback, which names the error."""
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else "no reason was given"
 

@@ -232,9 +232,9 @@ class _BothScores:
     auxiliary: ClassVar[int] = 0
     sequential: ClassVar[bool] = False
 
-    def score_trial(self, scene: Any, prepared: Any) -> NDArray[np.float64]:
-        scene.notes["raw"] = _pack(self.raw.many(scene.output, scene.tested, prepared))
-        return _unpack(_pack(self.centred.many(scene.output, scene.tested, prepared)))
+    def score_trial(self, context: Any, prepared: Any) -> NDArray[np.float64]:
+        context.notes["raw"] = _pack(self.raw.many(context.output, context.tested, prepared))
+        return _unpack(_pack(self.centred.many(context.output, context.tested, prepared)))
 
 
 @dataclass(frozen=True)

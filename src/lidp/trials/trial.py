@@ -1,10 +1,9 @@
 """One trial: draw canaries, run the mechanism once per arm, score.
 
-A trial is a function of (target, design, seed, index) and nothing else. An arm that fails, by raising or by scores that are
-not finite, is an output like any other: it is recorded with its reason, never run again with other randomness, and nobody
-bets on it. Only :class:`~lidp.errors.AuditFailed`, the auditor's own trouble, and interrupts end the audit: see
-:mod:`lidp._runtime.user_code`. The two arms of leave-one-out are run in random order, and those of replace-one are scored in
-random order: what a mechanism or a score keeps from one call to the next must not tell the arms apart.
+A trial depends only on (target, design, seed, index). An arm that raises has failed. Failing is an outcome: it is recorded with its
+reason, never run again with other randomness, and nothing is bet on it. Only :class:`~lidp.errors.AuditFailed`, for errors of the
+auditor, and interrupts end the audit: see :mod:`lidp._runtime.user_code`. The two arms of leave-one-out run in random order, and
+those of replace-one are scored in random order: memory in a mechanism or a score must not distinguish the arms.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.errors import InvalidScores
 from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
-from lidp.trials.scoring import Scene, as_trial_score
+from lidp.trials.scoring import ScoringContext, as_trial_score
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +36,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TrialSetup:
-    """All that the trials of an audit share."""
+    """Everything that the trials of an audit share."""
 
     target: Target
     design: Design
@@ -46,12 +45,12 @@ class TrialSetup:
 
     @property
     def canaries(self) -> CanaryDistribution:
-        """What to draw canaries from: the target's distribution, as the preparation step leaves it."""
+        """The distribution of canaries: the target's, after the preparation step."""
         prepared = getattr(self.target.canaries, "prepared", None)
         if prepared is None or self.prepared is None:
             return self.target.canaries
-        found: CanaryDistribution = prepared(self.prepared)
-        return found
+        distribution: CanaryDistribution = prepared(self.prepared)
+        return distribution
 
     @property
     def has_preparation(self) -> bool:
@@ -68,7 +67,7 @@ class TrialSetup:
 
     @property
     def extra(self) -> tuple[Any, ...]:
-        """What score functions get besides output and canary."""
+        """The arguments of score functions after output and canary."""
         return () if self.prepared is None else (self.prepared,)
 
 
@@ -88,7 +87,7 @@ Outputs = dict[tuple[int, int], Any]
 
 
 def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs, float]:
-    """Outputs by (trial, arm number) from one call of ``run_many``, and the seconds a trial; empty if there is none."""
+    """Return outputs by (trial, arm number) from one call of ``run_many``, and seconds per trial; empty without ``run_many``."""
     many = getattr(setup.target.mechanism, "run_many", None)
     if many is None or len(layouts) == 1:
         return {}, 0.0
@@ -97,15 +96,15 @@ def _run_many(setup: TrialSetup, layouts: Mapping[int, Layout]) -> tuple[Outputs
     _seed_global_generators(setup, *next(iter(jobs)))
     try:
         with user_code():
-            found = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
-    except BaseException as error:  # whatever a mechanism may raise
+            results = list(many([_data(setup, arm) for arm in jobs.values()], [_noise(setup, *job) for job in jobs]))
+    except BaseException as error:  # a mechanism may raise anything
         if must_propagate(error):
             raise
-        # Which data set did it? Each is run alone, with the very stream it had: the same computation, not another try.
+        # Run each data set alone, with the same stream, to find which one raises: the same computation, not a retry.
         return {}, 0.0
-    if len(found) != len(jobs):
+    if len(results) != len(jobs):
         return {}, 0.0
-    return dict(zip(jobs, found, strict=True)), (time.perf_counter() - start) / len(layouts)
+    return dict(zip(jobs, results, strict=True)), (time.perf_counter() - start) / len(layouts)
 
 
 def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
@@ -117,10 +116,10 @@ def failed_record(setup: TrialSetup, index: int, reason: str, *, seconds: float,
 
 
 def lay_out(setup: TrialSetup, index: int) -> Layout:
-    """Draw canaries and coins, and say what each run of the mechanism gets.
+    """Return the layout of a trial: its coins, and the canaries of each run.
 
     Raises:
-        AuditFailed: if canaries cannot be drawn; they are the auditor's, so that is no outcome of the mechanism.
+        AuditFailed: if canaries cannot be drawn; that is an error of the auditor, not an outcome of the mechanism.
     """
     with fail_audit_on_error(f"drawing the canaries of trial {index}"):
         return setup.design.lay_out(setup.canaries.draw, setup.seed, index)
@@ -133,31 +132,31 @@ def _in_order(setup: TrialSetup, index: int, arms: Sequence[Arm]) -> list[Arm]:
 
 
 def _plain(value: Any) -> Any:
-    """A metadata value as JSON can hold it."""
+    """Return a metadata value that JSON can hold."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    # Of exactly these kinds: others may not be sent between processes.
+    # Exactly these types: subclasses may not be picklable.
     return next((kind(value) for kind in (bool, int, float) if isinstance(value, kind)), str(value))
 
 
 def _copies(canaries: Any) -> Any:
-    """Return copies of canaries, each its own: the same object given twice becomes two."""
+    """Return copies of canaries; an object that occurs twice is copied twice."""
     if isinstance(canaries, np.ndarray) and canaries.dtype != object:
         return canaries.copy()
     if isinstance(canaries, np.ndarray):
-        found = canaries.copy()
-        for place in np.ndindex(found.shape):
-            found[place] = copy.deepcopy(found[place])
-        return found
+        copies = canaries.copy()
+        for index in np.ndindex(copies.shape):
+            copies[index] = copy.deepcopy(copies[index])
+        return copies
     return [copy.deepcopy(canary) for canary in canaries]
 
 
 def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
-    """Give mechanisms that draw from the global generators, against the rules, noise of their own in every trial.
+    """Seed the global generators, so that mechanisms that draw from them get different noise in every trial.
 
-    Worker processes begin with copies of one state, so that their trials would share noise otherwise.
+    Worker processes start with copies of one state, so their trials would share noise otherwise.
     """
     seed_global_generators(stream(setup.seed, trial=index, arm=number, purpose=Purpose.GLOBAL))
 
@@ -172,29 +171,29 @@ def _noise(setup: TrialSetup, index: int, number: int) -> np.random.Generator:
 
 
 def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, seconds: float) -> TrialRecord:
-    """Run what was not run yet, score, and pack."""
+    """Run the arms that have no output yet, score all arms, and return the record."""
     start = time.perf_counter()
     coins, arms = layout
     arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
     failures: dict[str, str] = {}
     metadata: dict[str, Any] = {}
-    own: Outputs = {}
+    new_outputs: Outputs = {}
     for arm in _in_order(setup, index, arms):
         job = (index, arm.number)
         try:
-            # Replace-one scores both kinds of canary on one output.
-            if job not in outputs and job not in own:
+            # Replace-one scores inserted and held-out canaries on one output.
+            if job not in outputs and job not in new_outputs:
                 _seed_global_generators(setup, *job)
                 data = _data(setup, arm)
                 with user_code():
-                    own[job] = setup.target.mechanism(data, _noise(setup, *job))
-            output = outputs[job] if job in outputs else own[job]
+                    new_outputs[job] = setup.target.mechanism(data, _noise(setup, *job))
+            output = outputs[job] if job in outputs else new_outputs[job]
             if isinstance(output, Output):
                 metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
             arrays[arm.name] = _score(setup, index, arm, output, metadata)
-        except BaseException as error:  # whatever a mechanism or score may raise is its outcome
-            # The auditor's own trouble, such as canaries that could not be planted, may follow the coins: it is no outcome.
+        except BaseException as error:  # any exception of a mechanism or score is an outcome
+            # Errors of the auditor, such as canaries that cannot be inserted, may depend on the coins: they are no outcome.
             if must_propagate(error):
                 raise
             failures[arm.name] = traceback.format_exc(limit=-8)
@@ -214,19 +213,19 @@ def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[
     together = setup.design.has_coins
     tested, inserted = arm.tested, arm.inserted
     if not together:
-        # What a score does to canaries in place must reach neither the data of the other arm nor the other scores.
+        # A score that changes canaries in place must change neither the data of the other arm nor other scores.
         with fail_audit_on_error("copying the canaries that are scored"):
             tested, inserted, auxiliary = (_copies(canaries) for canaries in (tested, inserted, auxiliary))
-    scene = Scene(output, tested, inserted, arm.others, auxiliary, together)
+    context = ScoringContext(output, tested, inserted, arm.others, auxiliary, together)
     with user_code():
-        scores = np.array(scoring.score_trial(scene, *setup.extra), dtype=np.float64)
+        scores = np.array(scoring.score_trial(context, *setup.extra), dtype=np.float64)
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
-    metadata |= {f"{arm.name}_{name}": _plain(value) for name, value in scene.notes.items()}
+    metadata |= {f"{arm.name}_{name}": _plain(value) for name, value in context.notes.items()}
     unscored = ~np.isfinite(scores)
     if unscored.any():
-        # A constant is a function of output and canary too. The whole run must not fail for one canary: see raw_scores.
+        # A constant is a valid score. The whole run must not fail because of one canary: see raw_scores.
         scores[unscored] = 0.0
-        reason = scene.trouble[0] if scene.trouble else "the score is not a finite number"
+        reason = context.problems[0] if context.problems else "the score is not a finite number"
         metadata |= {f"{arm.name}_unscored": int(unscored.sum()), f"{arm.name}_unscored_because": reason}
     return scores
