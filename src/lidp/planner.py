@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.claim import Claim, Neighbours
@@ -17,8 +16,6 @@ from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.scores import Scores
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.stats.registry import default_method
-
-Floats = NDArray[np.float64]
 
 _MOST_MODELS = 8_192
 _MOST_SCORES = 2_000_000  # scores per simulated audit, at most

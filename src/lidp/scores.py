@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lidp.arrays import Bools, Floats
 from lidp.claim import Neighbours, neighbours_named
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidScores, MethodNotApplicable
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LEAST_CHANCE = 1e-6
 """Coins with fewer or more ones than fair coins have with this probability are refused."""

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.claim import Neighbours, neighbours_named
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Arm, FirstOthers, Layout
 from lidp.designs.trial_record import TrialRecord
 from lidp.streams import Purpose, draw_coins, stream
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.claim import Neighbours
 from lidp.designs.layout import Layout
 from lidp.designs.trial_record import TrialRecord
 
-Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Any]
 """``draw(rng, size)`` returns ``size`` canaries."""
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from lidp.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

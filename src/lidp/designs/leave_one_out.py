@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.claim import Neighbours
 from lidp.designs.design import Draw
 from lidp.designs.layout import Arm, FirstOthers, Layout
 from lidp.designs.two_arms import TwoArms
-
-Floats = NDArray[np.float64]
 
 _BEYOND_EVERY_THRESHOLD = 1e100
 

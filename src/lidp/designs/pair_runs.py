@@ -9,18 +9,15 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.claim import Neighbours, neighbours_named
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Layout
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.errors import InvalidArgument
 from lidp.streams import draw_coins
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 FIRST_BLOCK_RUNS = 32
 LARGEST_BLOCK_RUNS = 65_536

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.claim import Neighbours
 from lidp.designs.design import Draw
 from lidp.designs.layout import AllButOne, Arm, Layout
 from lidp.designs.two_arms import TwoArms
 from lidp.streams import Purpose, stream
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from lidp.arrays import Floats
 
 WHOLE_TRIAL = "trial"
 """The key in ``TrialRecord.failures`` of a trial that was lost with all its runs."""

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import AllButOne, Arm
 from lidp.designs.trial_record import TrialRecord
 from lidp.streams import Purpose, stream
-
-Floats = NDArray[np.float64]
 
 _ARMS = ("inserted", "held_out")
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lidp.arrays import Floats
 from lidp.designs import Design
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed
 from lidp.result import TrialNote
 from lidp.scores import Scores
-
-Floats = NDArray[np.float64]
 
 
 class Scorer(Protocol):

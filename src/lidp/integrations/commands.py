@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp._runtime.interrupts import defer_signals
 from lidp._runtime.workers import die_with_parent
+from lidp.arrays import Floats
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.private_folders import FREE_SPACE_REMEDY, create_private, private_folder
 from lidp.integrations.record_sets import PooledRecords, are_columns, count
 from lidp.integrations.trainers import pool_target
 from lidp.target import Target
-
-Floats = NDArray[np.float64]
 
 _LARGEST_SCRIPT_BYTES = 2**20  # larger files, such as interpreters, are not part of the fingerprint
 _QUOTED_LOG_LINES = 3  # last lines of a log, quoted in the reason of a failure

@@ -7,14 +7,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp._runtime.workers import use_one_core
+from lidp.arrays import Bools, Floats
 from lidp.pairs.classifier import OnlineClassifier, Views
 from lidp.pairs.columns import Columns
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _FEW_COLUMNS = 3
 """Up to this many columns, views alone suffice."""

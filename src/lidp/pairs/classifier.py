@@ -15,14 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Bools, Floats, Ints
 from lidp.pairs.columns import Columns
 from lidp.pairs.outputs import TEXTS_PER_BLOCK
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _BINS = 64
 """Bins per view, at most; one of them is for missing values."""

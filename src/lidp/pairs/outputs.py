@@ -21,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.user_code import must_propagate, user_code
+from lidp.arrays import Floats
 from lidp.errors import AuditFailed
 from lidp.pairs.columns import Columns
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_ELEMENTS = 64
 """Elements of a list or vector that become columns, at most."""

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import seed_global_generators
 from lidp._runtime.user_code import must_propagate, user_code
+from lidp.arrays import Bools
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.pair_target import PairTarget
 from lidp.pairs.outputs import OutputTable, short, take_apart
 from lidp.streams import Purpose, stream
-
-Bools = NDArray[np.bool_]
 
 _FIRST_CHECK_RUNS = 16
 """Runs on each data set before the audit, to check that the mechanism can be audited; more if all outputs are equal."""

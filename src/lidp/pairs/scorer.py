@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Bools, Floats
 from lidp.designs import Design
 from lidp.designs.pair_runs import COINS, FAILED
 from lidp.designs.trial_record import TrialRecord
@@ -18,9 +18,6 @@ from lidp.pairs.runner import never_varies
 from lidp.pairs.setup import first_failure, table_of
 from lidp.result import TrialNote
 from lidp.scores import Scores
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class PairScorer:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.claim import Claim
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve, allowed_region
@@ -15,8 +15,6 @@ from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
 from lidp.report.wording import counted, number
 from lidp.rounding import at_least, exact
-
-Floats = NDArray[np.float64]
 
 _SHADES = 40
 

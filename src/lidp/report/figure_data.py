@@ -6,16 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Bools, Floats, Ints
 from lidp.epsilon_bound import Guarantee
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import at_least, exact
 from lidp.scores import Scores
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 STEPS = 400
 BINS = 60

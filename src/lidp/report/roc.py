@@ -17,14 +17,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.claim import Claim
 from lidp.result import AuditResult
 from lidp.scores import Scores
-
-Floats = NDArray[np.float64]
 
 POINTS = 240
 _SAMPLE = 400_000  # scores from which thresholds are chosen; the rates use all scores

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats, Ints
 from lidp.result import TrialNote
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BINS = 120
 MOST_SERIES = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.claim import Direction
 from lidp.reproduce.experiment import Row
 from lidp.scores import Scores
@@ -14,8 +14,6 @@ from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
 from lidp.stats.thresholds import CentralGrid, TailQuantiles
 from lidp.stats.two_rates import arms_of, epsilon_of_rates, tails
 from lidp.stats.wilson import Wilson
-
-Floats = NDArray[np.float64]
 
 NOMINAL = (1.0, 2.0, 4.0, 8.0)
 """The paper's ε, by Rényi accounting; the exact ones are smaller."""

@@ -6,17 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lidp.arrays import Floats, Ints
 from lidp.citations import PILLUTLA_2023
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.stats.ordered_rates import OrderedRates
 from lidp.stats.xbern import StepOverride, histogram_moments, mean_limit, variance_limit
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
 from lidp.rounding import at_least
-
-Floats = NDArray[np.float64]
 
 
 def check_grid(resolution: float, largest: float) -> None:

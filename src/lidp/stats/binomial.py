@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats, Ints
 from lidp.designs import Design
 from lidp.errors import MethodNotApplicable
 from lidp.stats.two_rates import TwoRates
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Binomial(TwoRates):

@@ -14,10 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from lidp.arrays import Bools, Floats
 
 CALIBRATION_SCORES = 64
 """Number of scores that fix the location, scale and bins; nothing is staked on the trials before."""

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Bools, Floats
 from lidp.citations import STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
 from lidp.designs import Design
@@ -35,9 +35,6 @@ from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
 from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.streams import Purpose, trial_words
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.citations import NASR_2023
 from lidp.claim import Direction
 from lidp.designs import Design
@@ -21,8 +21,6 @@ from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.two_rates import Arms, Evidence, TwoRates, best_threshold, describe_shares, rate, tails
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

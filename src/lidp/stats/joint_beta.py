@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats, Ints
 from lidp.citations import ZANELLA_BEGUELIN_2023
 from lidp.claim import Direction
 from lidp.designs import Design
@@ -17,9 +17,6 @@ from lidp.stats.binomial import check_one_canary
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.two_rates import Arms, Evidence, best_threshold, describe_shares, rate, tails
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _NODES = 256
 _LARGEST = 30.0

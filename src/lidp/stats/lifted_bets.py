@@ -9,15 +9,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats, Ints
 from lidp.claim import Direction
 from lidp.scores import Scores
 from lidp.stats.betting import WealthPath
 from lidp.stats.thresholds import TailQuantiles
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK_TRIALS = 4096
 """Trials are counted in blocks of at most this many, which bounds the memory."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.citations import STEINKE_2023
 from lidp.claim import Direction
 from lidp.designs import Design
@@ -27,9 +28,6 @@ from lidp.stats.method import Method, check_direction, check_probabilities, chec
 from lidp.stats.storable import Storable
 from lidp.stats.thresholds import FixedThreshold, SplitThreshold, ThresholdStrategy, UnionThreshold, split_trials
 from lidp.streams import Purpose, stream
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _COARSE_STEP = 0.05  # every ε up to the bound is checked on this grid before the bound is refined
 

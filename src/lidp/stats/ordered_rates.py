@@ -5,17 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lidp.arrays import Floats, Ints
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound
 from lidp.scores import Scores
 from lidp.stats.two_rates import TwoRates
 from lidp.stats.xbern import check_order
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
+from lidp.arrays import Floats
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.storable import Storable
-
-Floats = NDArray[np.float64]
 
 
 class Candidates(Storable, ABC):

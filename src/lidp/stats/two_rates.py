@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats, Ints
 from lidp.claim import Direction
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound
@@ -23,9 +23,6 @@ from lidp.scores import Scores
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.xbern import tail_histogram
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Arms(NamedTuple):

@@ -13,13 +13,10 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lidp.arrays import Floats, Ints
 from lidp.errors import InvalidArgument, MethodNotApplicable
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 _FEW = 12  # up to this many thresholds, comparing is faster than sorting
 

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
+from lidp.arrays import Floats
 from lidp.canaries import CanaryDistribution
 from lidp.testing.comparing import equal
 from lidp.testing.contract import Contract, require
-
-Floats = NDArray[np.float64]
 
 _LARGEST_Z = 5.5
 """Deviations in standard errors beyond which a statistical check fails: a probability of about 4e-8 for each of five tests."""

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lidp.arrays import Floats
 from lidp.scores import Scores
 from lidp.testing.contract import require
 
 Draw = Callable[[np.random.Generator], Scores]
-Floats = NDArray[np.float64]
 
 FALSE_FAILURE = 1e-4
 """The probability that a coverage test of a valid method fails."""

@@ -28,12 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.workers import use_one_core
+from lidp.arrays import Floats
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.target import Output
 from lidp.trials.executor import Executor
 from lidp.trials.setup import Setup
-
-Floats = NDArray[np.float64]
 
 _MOST_TRIALS = 16
 _SECONDS = 1.0  # no further trial is probed after this time

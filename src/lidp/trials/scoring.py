@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp._runtime.user_code import must_propagate, user_code
+from lidp.arrays import Floats, Ints
 from lidp.errors import InvalidArgument
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

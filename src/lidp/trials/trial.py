@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import seed_global_generators
 from lidp._runtime.user_code import fail_audit_on_error, must_propagate, user_code
+from lidp.arrays import Floats
 from lidp.canaries import CanaryDistribution
 from lidp.designs import Design
 from lidp.designs.layout import Arm, Layout
@@ -29,9 +30,6 @@ from lidp.errors import InvalidScores
 from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
 from lidp.trials.scoring import ScoringContext, as_trial_score
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
