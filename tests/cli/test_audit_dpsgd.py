@@ -168,13 +168,13 @@ def test_the_help_warns_of_shuffling(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "cifar"], "there is no preset 'cifar'; there are fmnist-linear"),
+        (["--preset", "cifar"], "there is no preset 'cifar'; choose one of fmnist-linear"),
         (["--canary", "cat"], "canary must be one of random-gradient"),
         (["--fault", "fire"], "fault must be one of none"),
         (["--sampling", "best"], "sampling must be one of poisson, shuffle"),
         (["--accountant", "mine"], "accountant must be one of pld, rdp"),
         (["--data", "nowhere.npz"], "nowhere.npz: there is no such file"),
-        (["--data", "nowhere"], "makes its data up"),
+        (["--data", "nowhere"], "generates its data"),
         (["--preset", "fmnist-linear", "--data", "nowhere"], "train-images-idx3-ubyte[.gz] is missing"),
         (["--records", "0"], "records must be"),
         (["--records", "5000"], "has 2,000 training examples"),

@@ -51,7 +51,7 @@ def test_a_mechanism_of_the_catalogue(capsys):
         (["audit-pair", "{file}:other"], "not a lidp.PairTarget or a tuple"),
         (["audit-pair", "{file}:nothing"], "has no 'nothing'"),
         (["audit-pair", "{file}:pair", "--runs", "0"], "runs must be"),
-        (["audit-pair", "{file}:pair", "--stop-when", "later"], "stop_when must be refuted or never"),
+        (["audit-pair", "{file}:pair", "--stop-when", "later"], "stop_when must be one of refuted, never"),
         (["audit-pair", "{file}:pair", "--trials", "5"], "No such option: --trials"),
         (["audit", "{file}:pair"], "use lidp audit-pair"),
         (["audit", "gaussian", "--runs", "5"], "No such option: --runs"),

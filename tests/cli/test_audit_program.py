@@ -57,7 +57,7 @@ def test_pilot_runs_that_fail_or_hang_are_told(data, hangs_once, workers):
     ]  # fmt: skip
     found = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert found.returncode == 0, found.stderr
-    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 5 s; mend" in found.stderr
+    assert "1 of 3 pilot runs failed and are left out, the first with: passed the time limit of 5 s; repair" in found.stderr
 
 
 def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys):
