@@ -1,4 +1,4 @@
-"""diffprivlib's geometric mechanism against a claim that it keeps, and one that it breaks: python examples/audit_diffprivlib.py"""
+"""Audit diffprivlib's geometric mechanism against a true and a false claim: python examples/audit_diffprivlib.py"""
 
 from diffprivlib.mechanisms import Geometric
 
@@ -7,7 +7,7 @@ import lidp
 geometric = Geometric(epsilon=1.0, sensitivity=1)
 
 
-def noisy_count(count, rng):  # diffprivlib has random numbers of its own
+def noisy_count(count, rng):  # diffprivlib has its own random numbers
     return geometric.randomise(count)
 
 

@@ -1,4 +1,4 @@
-"""A noisy mean that divides by the true number of records: python examples/audit_numpy_mean.py"""
+"""Audit a noisy mean that divides by the true number of records: python examples/audit_numpy_mean.py"""
 
 import numpy as np
 

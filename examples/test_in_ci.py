@@ -1,4 +1,4 @@
-"""A test of privacy for CI: pytest examples/test_in_ci.py"""
+"""Test the privacy of a mechanism in CI: pytest examples/test_in_ci.py"""
 
 
 class NoisyCount:

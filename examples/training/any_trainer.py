@@ -1,6 +1,6 @@
-"""diffprivlib's logistic regression, right and with a budget that someone mistyped: python examples/training/any_trainer.py
+"""Audit diffprivlib's logistic regression, with the right and with a mistyped ε: python examples/training/any_trainer.py
 
-Any function that trains on records with a seed, and any loss, will do.
+The audit needs a function that trains on records with a seed, and a loss.
 """
 
 import warnings
@@ -32,7 +32,7 @@ x /= np.maximum(1, np.linalg.norm(x, axis=1, keepdims=True))
 records = x, (x[:, 0] > 0).astype(int)
 pool = rng.standard_normal((200, 5))
 pool /= np.linalg.norm(pool, axis=1, keepdims=True)
-pool = pool, (pool[:, 0] <= 0).astype(int)  # as long as is allowed, and under the wrong label
+pool = pool, (pool[:, 0] <= 0).astype(int)  # the largest norm allowed, and the wrong label
 for epsilon in (1.0, 100.0):
     target = trainer_target(
         partial(train, epsilon=epsilon), loss, records, pool, name=f"logistic regression, ε = {epsilon:g}"

@@ -1,6 +1,6 @@
-"""DP-SGD with jax-privacy, right and without clipping: python examples/training/jax_loop.py
+"""Audit DP-SGD with jax-privacy, with and without clipping: python examples/training/jax_loop.py
 
-`train(records, seed)` and `loss(model, record)` are all that the audit needs. Canaries are records under a wrong label.
+The audit needs `train(records, seed)` and `loss(model, record)`. Canaries are records under a wrong label.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ import lidp
 from lidp.integrations.record_sets import mislabelled_records
 from lidp.integrations.trainers import trainer_target
 
-RATE, STEPS, NOISE, BATCH, ROOM = 0.5, 10, 4.0, 100, 256
+RATE, STEPS, NOISE, BATCH, CAPACITY = 0.5, 10, 4.0, 100, 256
 
 
 def cross_entropy(weights, features, label, weight=1.0):
@@ -35,11 +35,11 @@ def train(records, seed, clip=1.0):
     rng = np.random.default_rng(seed)
     weights = jnp.zeros((features.shape[1], 2))
     for key in jax.random.split(jax.random.key(seed), STEPS):
-        chosen = np.flatnonzero(rng.random(len(labels)) < RATE)[:ROOM]  # Poisson sampling, in arrays of constant size
-        places = np.zeros(ROOM, int)
-        places[: len(chosen)] = chosen
-        present = (np.arange(ROOM) < len(chosen)).astype(np.float32)
-        weights = step(weights, features[places], labels[places], present, key, clip)
+        chosen = np.flatnonzero(rng.random(len(labels)) < RATE)[:CAPACITY]  # Poisson sampling, in arrays of constant size
+        indices = np.zeros(CAPACITY, int)
+        indices[: len(chosen)] = chosen
+        present = (np.arange(CAPACITY) < len(chosen)).astype(np.float32)
+        weights = step(weights, features[indices], labels[indices], present, key, clip)
     return np.asarray(weights)
 
 

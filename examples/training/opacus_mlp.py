@@ -1,6 +1,6 @@
-"""An MLP on Fashion-MNIST with Opacus, audited: python examples/training/opacus_mlp.py [trials]
+"""Audit an MLP that Opacus trains on Fashion-MNIST: python examples/training/opacus_mlp.py [trials]
 
-The training function is what a script would have anyway. What the audit adds is the argument `planting` and one line.
+The audit adds the argument `planting` and one line to an ordinary training function.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""DP-SGD written by hand in PyTorch, right and with a quarter of its noise: python examples/training/torch_loop.py
+"""Audit DP-SGD written by hand in PyTorch, with its noise and with a quarter of it: python examples/training/torch_loop.py
 
-Clipping and noise are a few lines of one's own here, which is where mistakes are made. The loop tells the audit what it trains
-(`watch`) and lets it add canaries to the sum of clipped gradients (`add`).
+The loop clips gradients and adds noise itself, where mistakes are easily made. It passes its parameters to the audit (`watch`),
+and lets the audit add canaries to the sum of clipped gradients (`add`).
 """
 
 from functools import partial
@@ -30,10 +30,10 @@ def train(records, planting, noise=NOISE):
     gradients_of = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
     for _ in range(STEPS):
         chosen = torch.rand(len(y)) < RATE
-        found = gradients_of(dict(zip(names, parameters, strict=True)), x[chosen], y[chosen])
-        norms = torch.stack([found[name].flatten(1).norm(dim=1) for name in names]).norm(dim=0)
+        gradients = gradients_of(dict(zip(names, parameters, strict=True)), x[chosen], y[chosen])
+        norms = torch.stack([gradients[name].flatten(1).norm(dim=1) for name in names]).norm(dim=0)
         factors = (CLIP / norms.clamp(min=1e-9)).clamp(max=1.0)
-        sums = [torch.einsum("i,i...->...", factors, found[name]) for name in names]
+        sums = [torch.einsum("i,i...->...", factors, gradients[name]) for name in names]
         planting.add(sums, clip_norm=CLIP, rate=RATE)
         with torch.no_grad():
             for parameter, total in zip(parameters, sums, strict=True):
