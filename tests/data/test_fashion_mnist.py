@@ -171,9 +171,9 @@ def test_the_option_download_allows_a_download(small_files, cache, site, monkeyp
     url, files, requested = site
     files |= {f"{name}.gz": gzip.compress(content) for name, content in small_files.items()}
     monkeypatch.setitem(load_fashion_mnist.__kwdefaults__, "url", url)
-    words = "audit dpsgd --preset fmnist-linear --epsilon 4 --epochs 1 --batch-size 10 --canaries 4 --trials 2 --pilots 1 --quiet"
+    words = "audit-dpsgd --preset fmnist-linear --epsilon 4 --epochs 1 --batch-size 10 --canaries 4 --trials 2 --pilots 1 --quiet"
     assert run(words.split()) == 2
-    assert "lidp audit dpsgd --download" in capsys.readouterr().err
+    assert "lidp audit-dpsgd --download" in capsys.readouterr().err
     assert not requested
     assert run([*words.split(), "--download"]) == 0
     assert sorted(requested) == sorted(files)

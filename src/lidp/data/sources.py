@@ -17,7 +17,7 @@ T = TypeVar("T")
 _MAX_BYTES = 2**29
 """Largest download, in bytes."""
 
-DOWNLOAD = "a download (download=True, or lidp audit dpsgd --download)"
+DOWNLOAD = "a download (download=True, or lidp audit-dpsgd --download)"
 """How to allow a download, for error messages."""
 
 
