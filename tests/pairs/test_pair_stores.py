@@ -14,6 +14,7 @@ import lidp
 from lidp import Claim, InvalidArgument, StoreError, Verdict, audit_pair
 from lidp.store import Store
 from tests.pairs.mechanisms import Laplace
+from tests.stores import edit
 from tests.waiting import wait_until
 
 CLAIM = Claim(1.0)
@@ -165,6 +166,16 @@ def test_a_classifier_of_ones_own_is_replayed_from_the_store(tmp_path):
     assert lidp.result_of(store).leak == resumed.leak == expected.leak
     with pytest.raises(StoreError, match="options was"):
         audit_pair(Laplace(1.0), 0, 1, store=store, **options)
+
+
+def test_predictions_that_a_kill_left_unwritten_are_made_when_the_audit_is_resumed(tmp_path):
+    store = tmp_path / "a.db"
+    options = {"claim": CLAIM, "runs": 1000, "stop_when": "never", "store": store}
+    expected = audit_pair(Laplace(1.0), 0, 1, classifier=Guesses(), **options)
+    edit(store, "DELETE FROM arrays WHERE owner = 'predictions' AND name IN ('4', '5')")
+    assert lidp.result_of(store).bound.trials < 1000
+    resumed = audit_pair(Laplace(1.0), 0, 1, classifier=Guesses(), **options)
+    assert witness_of(resumed) == witness_of(expected) == witness_of(lidp.result_of(store))
 
 
 def test_a_search_is_made_once(tmp_path):

@@ -64,6 +64,7 @@ class AuditLoop:
             try:
                 with interrupts.deferred():
                     self.recall()
+                    self._keep_predictions()
                 if self.ledger.missing() and not self.ledger.stopped:
                     self._run_missing(executor, interrupts)
                 result = self.result()
@@ -151,11 +152,15 @@ class AuditLoop:
         """Write finished trials to the store, bet on them, and report progress."""
         if self.recorder is not None:
             self.ledger.add(self.recorder.write())
-            predictions = self.ledger.scorer.take_predictions()
-            if predictions and self.store is not None:
-                self.store.keep_predictions(predictions)
+            self._keep_predictions()
         self.flushed = time.monotonic()
         self._report_progress()
+
+    def _keep_predictions(self) -> None:
+        """Write the predictions that were bet on, before anybody sees what became of the bets."""
+        predictions = self.ledger.scorer.take_predictions()
+        if predictions and self.store is not None:
+            self.store.keep_predictions(predictions)
 
     def _report_progress(self) -> None:
         if self.watch is not None:
