@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lidp
-from lidp import Claim, CoinFlip, Target, Verdict
+from lidp import Claim, CoinFlip, LeaveOneOut, Target, Verdict
 from lidp._runtime.interrupts import Interrupts, defer_signals
 from lidp.errors import AuditFailed, StoreError
 from lidp.result import AuditInterrupted
@@ -296,3 +296,43 @@ def test_an_error_takes_the_place_of_a_waiting_interrupt(interrupts):
             pass  # not interrupted once more by what is over
         with pytest.raises(KeyboardInterrupt), held.deferred():
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_before_the_method_applies_is_an_interrupt(tmp_path):
+    """Wilson splits trials in two: after one trial there is no result yet."""
+
+    def interrupt(progress):
+        if progress.done:
+            raise KeyboardInterrupt
+
+    options = {
+        "trials": 40,
+        "store": tmp_path / "a.db",
+        "design": LeaveOneOut(2, 2),
+        "method": lidp.Wilson(),
+        "stop_when": None,
+    }
+    with pytest.raises(AuditInterrupted) as caught:
+        run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
+    assert caught.value.result is None or caught.value.result.provisional
+
+
+def test_a_finished_preparation_is_not_deleted_with_its_store(tmp_path):
+    path = tmp_path / "a.db"
+
+    def prepare(dataset, rng):
+        return {"pilot": [1.0]}
+
+    def fails(rng, size):
+        raise ValueError("no canaries today")
+
+    class Canaries:
+        draw = staticmethod(fails)
+
+    target = Target(engine.leaky, Canaries(), lambda output, canary, arrays: 0.0, prepare=prepare)
+    with pytest.raises(lidp.AuditFailed):
+        run(target, store=path)
+    with pytest.raises(lidp.StoreError, match="belongs to another audit: seed was"):
+        run(target, store=path, seed=4)
+    with Store.read(path) as store:
+        assert store.preparation() is not None

@@ -5,19 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lidp
-from lidp import Claim, InvalidArgument, StoreError, Verdict, audit_pair
+from lidp import AuditFailed, Claim, InvalidArgument, PairTarget, StoreError, Verdict, audit_pair
+from lidp.engine.audit import resume
 from lidp.store import Store
 from tests.pairs.mechanisms import Laplace
 from tests.stores import edit
 from tests.waiting import wait_until
 
 CLAIM = Claim(1.0)
+PAIR = PairTarget(Laplace(1.0), 0, 1)
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT = """
 import json, sys
@@ -178,6 +181,57 @@ def test_predictions_that_a_kill_left_unwritten_are_made_when_the_audit_is_resum
     assert witness_of(resumed) == witness_of(expected) == witness_of(lidp.result_of(store))
 
 
+class Memory(Guesses):
+    """Remembers the coin of every output that it has learned; as an object that is used twice, it would know the coins."""
+
+    def __init__(self, fail_after=None):
+        super().__init__()
+        self.known = {}
+        self.blocks_left = fail_after
+
+    def predict(self, outputs):
+        return np.array([9.0 * self.known.get(value, 0.0) for value in outputs.select(["value"])[:, 0]])
+
+    def learn(self, outputs, coins):
+        self.known |= dict(zip(outputs.select(["value"])[:, 0].tolist(), np.where(coins, 1.0, -1.0), strict=True))
+        if self.blocks_left is not None:
+            self.blocks_left -= 1
+            if not self.blocks_left:
+                raise RuntimeError("learning failed")
+
+
+def test_a_classifier_that_is_used_again_has_learned_nothing_from_the_first_audit():
+    memory = Memory()
+    for _ in range(2):
+        assert audit_pair(Laplace(1.0), 0, 1, claim=CLAIM, runs=2000, classifier=memory).bound.epsilon == 0
+    assert not memory.known
+
+
+def test_a_classifier_that_fails_to_learn_does_not_bet_on_what_it_knows_when_resumed(tmp_path):
+    options = {"claim": CLAIM, "runs": 2000, "store": tmp_path / "a.db"}
+    with pytest.raises(RuntimeError, match="learning failed"):
+        audit_pair(Laplace(1.0), 0, 1, classifier=Memory(fail_after=4), **options)
+    assert audit_pair(Laplace(1.0), 0, 1, classifier=Memory(), **options).bound.epsilon == 0
+
+
+def test_a_classifier_that_cannot_be_copied_is_refused():
+    class Uncopied(Guesses):
+        def __deepcopy__(self, memo):
+            raise TypeError("never")
+
+    with pytest.raises(InvalidArgument, match="the classifier cannot be copied .TypeError: never."):
+        audit_pair(Laplace(1.0), 0, 1, claim=CLAIM, classifier=Uncopied())
+
+
+def test_only_python_resumes_an_audit_with_a_classifier_or_a_search(tmp_path):
+    spec = lidp.TargetSpec("pair", {"path": "tests.pairs.test_pair_stores:PAIR"})
+    for options in ({"classifier": Guesses()}, {"pairs": [(0, 1), (1, 2)]}):
+        store = tmp_path / f"{next(iter(options))}.db"
+        audit_pair(Laplace(1.0), claim=CLAIM, runs=200, store=store, target_spec=spec, **{"d0": 0, "d1": 1} | options)
+        with pytest.raises(StoreError, match="call lidp.audit_pair again with the same arguments"):
+            resume(store, lambda *_: PAIR)
+
+
 def test_a_search_is_made_once(tmp_path):
     store = tmp_path / "a.db"
     pairs = [(k, k + 1) for k in range(3)] + [(7, 12)]
@@ -187,6 +241,31 @@ def test_a_search_is_made_once(tmp_path):
     assert witness_of(again) == witness_of(result)
     with pytest.raises(StoreError, match="belongs to another audit"):
         audit_pair(Laplace(1.0), pairs=pairs[1:], claim=CLAIM, runs=4000, store=store)
+
+
+class DiesOrHangs(Laplace):
+    """Kills its process, or sleeps for long, in a good part of all runs: also in those that try it before the audit."""
+
+    draws_only_from_rng = True
+    many = None
+
+    def __init__(self, hangs):
+        super().__init__(1.0)
+        self.hangs = hangs
+
+    def __call__(self, dataset, rng):
+        if rng.random() < 0.05:
+            if self.hangs:
+                time.sleep(3600)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return dataset + rng.laplace()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_mechanism_that_dies_or_hangs_when_it_is_tried_harms_nobody(hangs):
+    options = {"workers": 2, "time_limit": 0.5 if hangs else None}
+    with pytest.raises(AuditFailed, match="all 64 runs"):
+        audit_pair(DiesOrHangs(hangs), 0, 1, claim=CLAIM, runs=64, **options)
 
 
 class Dies(Laplace):

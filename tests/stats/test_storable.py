@@ -1,5 +1,6 @@
 """Methods of lidp and of users as plain data: stored, read, and never imported by reading."""
 
+import functools
 import json
 import re
 import subprocess
@@ -110,6 +111,56 @@ def test_digest_ignores_words_and_sees_code():
     assert code_digest(method_class(doc="One.")) == code_digest(method_class(doc="Two.", summary="Three.", works=()))
     assert code_digest(method_class(bound=other)) != code_digest(method_class())
     assert code_digest(method_class(limit=2)) != code_digest(method_class(limit=1))
+
+
+def _function(z=1.96, *, limit=3):
+    return z in {1, limit}
+
+
+def _other_default(z=0.1, *, limit=3):
+    return z in {1, limit}
+
+
+def _other_keyword(z=1.96, *, limit=4):
+    return z in {1, limit}
+
+
+def _closure(z):
+    def inner(self):
+        return z
+
+    return inner
+
+
+def _literal_set(z=1.96, *, limit=3):
+    return z in {1, 2} or limit
+
+
+def _other_literal_set(z=1.96, *, limit=3):
+    return z in {1, 3} or limit
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (_function, _other_default),
+        (_function, _other_keyword),
+        (_closure(1), _closure(2)),
+        (_literal_set, _other_literal_set),
+        (functools.cached_property(_closure(1)), functools.cached_property(_closure(2))),
+        (functools.lru_cache(_closure(1)), functools.lru_cache(_closure(2))),
+        ([1], [2]),
+        (type("Inner", (), {"z": 1}), type("Inner", (), {"z": 2})),
+    ],
+)
+def test_digest_sees_everything_that_changes_a_method(one, other):
+    def with_part(part):
+        return type("Mine", (Storable,), {"part": part, "__module__": "mine"})
+
+    if callable(one) and hasattr(one, "__name__"):
+        other.__name__ = one.__name__
+    assert code_digest(with_part(one)) == code_digest(with_part(one))
+    assert code_digest(with_part(one)) != code_digest(with_part(other))
 
 
 def test_class_that_has_moved_is_found_if_it_is_given():

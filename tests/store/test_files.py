@@ -15,7 +15,7 @@ import lidp
 from lidp import StoreError
 from lidp.cli.app import run as lidp_command
 from lidp.designs.trial_record import TrialRecord
-from lidp.store import Store, files, is_store
+from lidp.store import Store, files, is_store, schema
 from tests.engine import finished, run
 from tests.stores import edit, trial
 from tests.waiting import PATIENCE
@@ -334,3 +334,10 @@ def test_a_store_in_a_read_only_folder_can_be_read(log):
     finally:
         (folder / "target").chmod(0o755)
         shutil.rmtree(folder)
+
+
+def test_a_store_is_in_write_ahead_mode_before_it_has_its_name(tmp_path):
+    """A kill while the mode of a store changes would leave a journal behind, and no reader could open the store."""
+    schema.write_new_file(tmp_path / "a.db", b"0" * 16, {})
+    assert (tmp_path / "a.db").read_bytes()[18:20] == b"\2\2"  # of the header: write-ahead log, to write and to read
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]

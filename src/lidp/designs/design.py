@@ -59,6 +59,10 @@ class Design(ABC):
     def arm_sizes(self) -> tuple[int, ...]:
         """How many canaries of a trial are scored in each arm; one group for designs with coins, which the coins divide."""
 
+    def trials_of(self, budget: int) -> int:
+        """Return how many trials an audit with this budget has: as many, unless the design fixes the number."""
+        return budget
+
     def rows(self, trials: int) -> int:
         """Return the number of rows of scores of the first ``trials`` trials: one per trial, unless a trial is a block of runs."""
         return trials

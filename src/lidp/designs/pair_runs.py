@@ -75,8 +75,14 @@ class PairRuns(Design):
         """The number of blocks."""
         return len(self.block_sizes)
 
+    def trials_of(self, budget: int) -> int:  # the number of runs fixes it
+        """See :class:`Design`."""
+        return self.trials
+
     def rows(self, trials: int) -> int:
         """See :class:`Design`."""
+        if not 0 <= trials <= self.trials:
+            raise InvalidArgument(f"{self.runs:,} runs are {self.trials:,} trials, got {trials:,}")
         return self._rows_before[trials]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,9 @@ def resume(
         plan = _plan_of(opened, methods)
         if plan.target_spec is None:
             raise StoreError(f"{store} was not made by a lidp command; call lidp.audit again with the same arguments")
+        needed = sorted({"classifier", "pairs"} & set(plan.options))
+        if needed:
+            raise StoreError(f"{store} was made with {needed[0]}=; call lidp.audit_pair again with the same arguments")
         target = load(plan.target_spec, plan.claim)
         if fingerprint(target) != plan.fingerprint:
             raise StoreError(
@@ -173,19 +177,18 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
     if not path.exists():
         return _create(path, plan)
     opened = Store.open(path)
-    try:
+    with ExitStack() as closing:
+        closing.callback(opened.close)
         stored, given = opened.configuration, plan.configuration
         names = [*given, *(name for name in stored if name not in given)]
         different = [name for name in names if name != "target_spec" and stored.get(name) != given.get(name)]
         if not different:
+            closing.pop_all()
             return opened
-        empty = not opened.finished()
-    except BaseException:
-        opened.close()
-        raise
-    opened.close()
-    if empty:  # an audit that failed before its first trial: nothing is lost
-        path.unlink()
+        empty = not opened.finished() and opened.preparation() is None
+        if empty:  # an audit that failed before its first trial: nothing is lost. The lock still keeps other writers out.
+            path.unlink()
+    if empty:
         return _create(path, plan)
     if different == ["fingerprint"]:
         raise StoreError(

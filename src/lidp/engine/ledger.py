@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.plan import AuditPlan
 from lidp.engine.scorer import Scorer
@@ -22,7 +23,10 @@ class Ledger:
     missing, so the result does not depend on where and when they ran.
     """
 
-    def __init__(self, plan: AuditPlan, scorer: Scorer) -> None:
+    def __init__(
+        self, plan: AuditPlan, scorer: Scorer, keep_predictions: Callable[[dict[int, Floats]], None] | None = None
+    ) -> None:
+        self._keep_predictions = keep_predictions
         self.plan = plan
         self.scorer = scorer
         self.failed_trials = 0
@@ -84,6 +88,9 @@ class Ledger:
         if self.stopped:
             return  # the result ends at the row that refuted the claim
         scores = self.scorer.score(records)
+        if self._keep_predictions is not None:
+            # Before the bet and before the predictor learns: whatever happens next, no other prediction is made for these trials.
+            self._keep_predictions(self.scorer.take_predictions())
         self._blocks.append(scores)
         if self._run is not None:
             self._run.update(scores)

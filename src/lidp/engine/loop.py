@@ -15,13 +15,14 @@ from lidp._runtime.interrupts import Interrupted, Interrupts
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp._runtime.versions import versions
 from lidp._runtime.workers import use_one_core
+from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.judge import judge
 from lidp.engine.ledger import Ledger
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
-from lidp.errors import AuditFailed, InvalidArgument, StoreError
+from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.result import AuditInterrupted, AuditResult
 from lidp.store import Store
 from lidp.store.recorder import WRITE_SECONDS, Recorder
@@ -52,7 +53,7 @@ class AuditLoop:
         self.flushed = self.started
         self.recorder: Recorder | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
-        self.ledger = Ledger(plan, self.procedure.scorer(plan, {}))
+        self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
         """Run the trials that are missing, and return the result.
@@ -64,7 +65,6 @@ class AuditLoop:
             try:
                 with interrupts.deferred():
                     self.recall()
-                    self._keep_predictions()
                 if self.ledger.missing() and not self.ledger.stopped:
                     self._run_missing(executor, interrupts)
                 result = self.result()
@@ -80,7 +80,7 @@ class AuditLoop:
                 with interrupts.deferred():
                     self._flush()
                 so_far = self.result()
-            except (AuditFailed, KeyboardInterrupt):
+            except (AuditFailed, MethodNotApplicable, KeyboardInterrupt):
                 pass  # there is no result yet, or all trials failed so far, or the user interrupted again
             raise AuditInterrupted(so_far)
 
@@ -92,14 +92,15 @@ class AuditLoop:
         for record in records:
             _check_record(record, self.plan, self.store)
         self.preparation = self.store.preparation()
-        self.ledger = Ledger(self.plan, self.procedure.scorer(self.plan, self.store.predictions()))
+        scorer = self.procedure.scorer(self.plan, self.store.predictions())
+        self.ledger = Ledger(self.plan, scorer, self._keep_predictions)
         self.ledger.add(records)
 
     def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
         resumed = self.preparation is not None or self.ledger.finished_rows > 0
         self._prepare(executor, interrupts)
         setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
-        self.procedure.rehearse(self.plan, setup)
+        self.procedure.rehearse(self.plan, setup, executor)
         refuse_shared_randomness(executor, setup, self.ledger.whole_trials() if resumed else None)
         self._report_progress()
         # An executor that yields nothing while it waits keeps this loop from writing: a timer thread writes then.
@@ -152,14 +153,11 @@ class AuditLoop:
         """Write finished trials to the store, bet on them, and report progress."""
         if self.recorder is not None:
             self.ledger.add(self.recorder.write())
-            self._keep_predictions()
         self.flushed = time.monotonic()
         self._report_progress()
 
-    def _keep_predictions(self) -> None:
-        """Write the predictions that were bet on, before anybody sees what became of the bets."""
-        predictions = self.ledger.scorer.take_predictions()
-        if predictions and self.store is not None:
+    def _keep_predictions(self, predictions: dict[int, Floats]) -> None:
+        if predictions and self.store is not None and self.store.writable:
             self.store.keep_predictions(predictions)
 
     def _report_progress(self) -> None:

@@ -136,7 +136,7 @@ class AuditPlan:
         ``methods`` are classes of a user's own that the store may name: see :func:`lidp.stats.storable.from_plain`.
         """
         spec = configuration["target_spec"]
-        return cls(
+        plan = cls(
             target=None,
             name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
@@ -152,6 +152,11 @@ class AuditPlan:
             facts=dict(configuration.get("facts", {})),
             options=dict(configuration.get("options", {})),
         )
+        if plan.trials != plan.design.trials_of(plan.trials):
+            raise InvalidArgument(
+                f"trials must be {plan.design.trials_of(plan.trials):,} for {plan.design}, got {plan.trials:,}"
+            )
+        return plan
 
     @property
     def rows(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp.claim import Claim
 from lidp.designs import Design, PairRuns
 from lidp.engine.plan import AuditPlan
 from lidp.engine.scorer import CanaryScorer, Scorer, StoredPredictions
-from lidp.errors import MethodNotApplicable
+from lidp.errors import AuditFailed, InvalidArgument, LidpError, MethodNotApplicable
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.classifier import Classifier
 from lidp.pairs.scorer import PairScorer
@@ -22,6 +24,7 @@ from lidp.pairs.setup import PairSetup
 from lidp.scores import Scores
 from lidp.streams import Purpose, stream
 from lidp.target import Target
+from lidp.trials.executor import Executor
 from lidp.trials.rehearsal import try_canaries
 from lidp.trials.setup import Setup
 from lidp.trials.trial import TrialSetup
@@ -42,7 +45,7 @@ class Procedure(ABC):
         """Return the setup that all trials share."""
 
     @abstractmethod
-    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
+    def rehearse(self, plan: AuditPlan, setup: Any, executor: Executor) -> None:
         """Check the parts of the auditor before the first trial, so that their errors are not taken for outcomes."""
 
     @abstractmethod
@@ -69,7 +72,7 @@ class CanaryProcedure(Procedure):
         target = _canary_target(plan)
         return TrialSetup(target, plan.design, plan.seed, None if target.prepare is None else prepared)
 
-    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
+    def rehearse(self, plan: AuditPlan, setup: Any, executor: Executor) -> None:  # runs no mechanism
         """See :class:`Procedure`."""
         try_canaries(setup)
 
@@ -110,17 +113,33 @@ class PairProcedure(Procedure):
         target: Any = plan.target
         if self.search is not None and prepared is not None:
             target = self.search.chosen(prepared)
-        return PairSetup(target, plan.design, plan.seed, bits=bool(plan.options.get("bits")))
+        return PairSetup(
+            target,
+            plan.design,
+            plan.seed,
+            bits=bool(plan.options.get("bits")),
+            has_preparation=self.search is not None,
+        )
 
-    def rehearse(self, plan: AuditPlan, setup: Any) -> None:
-        """See :class:`Procedure`."""
-        setup.runner.check(plan.claim)
+    def rehearse(self, plan: AuditPlan, setup: Any, executor: Executor) -> None:
+        """See :class:`Procedure`. This runs the mechanism, so it happens where the executor runs trials."""
+        if not executor.separate_processes:
+            setup.runner.check(plan.claim)
+            return
+        try:
+            problem = executor.run_work(partial(_check_pair, setup, plan.claim), executor.time_limit)
+        except AuditFailed:  # the mechanism killed its process or hung: the trials record that
+            return
+        if problem is not None:
+            raise problem
 
     def scorer(self, plan: AuditPlan, predictions: StoredPredictions) -> Scorer:
         """See :class:`Procedure`."""
         by_user = plan.options.get("classifier") is not None
         make = None if by_user else default_classifier
-        return PairScorer(plan.design, plan.name, predictions, classifier=self.classifier, make_classifier=make)
+        return PairScorer(
+            plan.design, plan.name, predictions, classifier=_copy_classifier(self.classifier), make_classifier=make
+        )
 
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
         """See :class:`Procedure`. A right guess multiplies the wealth by at most 1 + e^-ε.
@@ -144,3 +163,26 @@ def _canary_target(plan: AuditPlan) -> Target:
     target = plan.target
     assert isinstance(target, Target)  # noqa: S101  # plans without a target, read from a store, are never run
     return target
+
+
+def _check_pair(setup: PairSetup, claim: Claim) -> LidpError | None:
+    """Try the mechanism on both data sets; return what is wrong, None if nothing is."""
+    try:
+        setup.runner.check(claim)
+    except LidpError as error:
+        return error
+    return None
+
+
+def _copy_classifier(classifier: Classifier | None) -> Classifier | None:
+    """Return a copy of a user's classifier, which an audit may teach.
+
+    An object that has learned the coins of one audit would predict them in the next one of the same seed, and refute a true claim.
+    """
+    try:
+        return copy.deepcopy(classifier)
+    except Exception as error:  # whatever the object raises
+        raise InvalidArgument(
+            f"the classifier cannot be copied ({type(error).__name__}: {error}); every audit teaches a copy of it, so define "
+            "__deepcopy__ to return one that has learned nothing from audits"
+        ) from error

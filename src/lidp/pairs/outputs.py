@@ -7,6 +7,7 @@ Every output also has an identity, a number that is equal for equal outputs.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +97,7 @@ def take_apart(outputs: Any, features: Callable[[Any], Any] | None = None, *, bi
     names = tuple(name for name, _ in counts.most_common())
     column_of = {name: float(k) for k, name in enumerate(names)}
     return OutputTable(
-        names,
+        tuple(json.loads(json.dumps(names))),  # as a store gives them back: JSON joins halves of surrogate pairs
         np.array([value for row in parts for value in row.values()], dtype=np.float64),
         identities,
         shown,

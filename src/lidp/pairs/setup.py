@@ -91,7 +91,7 @@ def table_of(record: TrialRecord) -> OutputTable | None:
         size = int((arrays[FAILED] == 0).sum())
         identities = arrays[_IDENTITIES] if texts is not None else values.reshape(size, len(names))[:, 0]
         table = OutputTable(names, values, identities, texts, arrays.get(_ROWS), arrays.get(_COLUMNS))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"the outputs of trial {record.index} cannot be read ({error})") from None
     if len(identities) != size or not _is_consistent(table):
         raise ValueError(f"the outputs of trial {record.index} are inconsistent")

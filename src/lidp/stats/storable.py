@@ -24,6 +24,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from lidp._runtime.descriptions import describe, describe_function, is_plain
 from lidp.errors import ClassNotImported, InvalidArgument
 
 _IMPORTED: WeakValueDictionary[int, type[Storable]] = WeakValueDictionary()
@@ -175,8 +176,8 @@ def _users_class(name: str, code: str, given: Mapping[str, type[Storable]]) -> t
 def code_digest(cls: type) -> str:
     """Return a digest of what a class and its bases outside lidp define: functions, and class attributes that are plain values.
 
-    Comments, docstrings, line numbers, and the words of a method for reports do not count. Functions and constants outside the
-    class are not covered.
+    It covers defaults, closures, and the constants of the module (in upper case) that functions name. Comments, docstrings, line
+    numbers, and the words of a method for reports do not count. Functions outside the class are not covered.
     """
     bases = [base for base in cls.__mro__ if base not in (object, ABC) and base.__module__.partition(".")[0] != "lidp"]
     described = [[base.__qualname__, _describe_namespace(base)] for base in bases]
@@ -186,19 +187,15 @@ def code_digest(cls: type) -> str:
 def _describe_namespace(cls: type) -> list[Any]:
     entries: list[Any] = []
     for name, value in sorted(vars(cls).items()):
-        function = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
-        code = getattr(function, "__code__", None)
+        # The function inside a property, a class or static method, a cached property, or a cached function.
+        inner = (getattr(value, wrapper, None) for wrapper in ("fget", "__func__", "func", "__wrapped__"))
+        function = next((candidate for candidate in inner if candidate is not None), value)
         if name in _WORDING:
             continue
-        if isinstance(code, CodeType):
-            entries.append([name, _describe_code(code)])
-        elif isinstance(value, (bool, int, float, str, tuple, Enum)) and not name.startswith("__"):
-            entries.append([name, repr(value)])
+        if isinstance(getattr(function, "__code__", None), CodeType):
+            entries.append([name, describe_function(function)])
+        elif isinstance(value, type):
+            entries.append([name, _describe_namespace(value)])
+        elif (is_plain(value) or isinstance(value, Enum)) and not name.startswith("__"):
+            entries.append([name, repr(value) if isinstance(value, Enum) else describe(value)])
     return entries
-
-
-def _describe_code(code: CodeType) -> list[Any]:
-    has_docstring = bool(code.co_consts) and isinstance(code.co_consts[0], str) and code.co_name != "<lambda>"
-    constants = [item for item in code.co_consts[has_docstring:] if not isinstance(item, frozenset)]  # printed in any order
-    described = [_describe_code(item) if isinstance(item, CodeType) else repr(item) for item in constants]
-    return [hashlib.sha256(code.co_code).hexdigest(), described, list(code.co_names)]

@@ -50,6 +50,7 @@ MARK = "made_by"
 """Name of the fact that identifies the user who made the store; see :mod:`lidp.store.marks`."""
 _PREPARATION = "preparation"
 _PREDICTIONS = "predictions"
+_MAX_DIGITS = 18  # of the number of a trial
 _SMALLEST_ROW_BYTES = 16
 
 
@@ -173,6 +174,11 @@ class Store:
     # Facts and preparation.
 
     @property
+    def writable(self) -> bool:
+        """Whether this process has opened the store to write to it."""
+        return self._lock is not None
+
+    @property
     def audit_id(self) -> bytes:
         """The random id of the audit."""
         return self._audit_id
@@ -234,7 +240,7 @@ class Store:
             return None
         try:
             return self._read_arrays(_PREPARATION), int(models)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise StoreError(f"{self.path} is damaged: its preparation cannot be read ({error})") from None
 
     def keep_predictions(self, predictions: Mapping[int, NDArray[Any]]) -> None:
@@ -248,7 +254,7 @@ class Store:
     def predictions(self) -> dict[int, NDArray[Any]]:
         """Return the predictions that were bet on, by trial."""
         arrays = self._read_arrays(_PREDICTIONS)
-        if not all(name.isascii() and name.isdigit() for name in arrays):
+        if not all(name.isascii() and name.isdigit() and len(name) < _MAX_DIGITS for name in arrays):
             raise StoreError(f"{self.path} is damaged: its predictions belong to no trial")
         return {int(name): array for name, array in arrays.items()}
 

@@ -29,6 +29,9 @@ def write_new_file(path: Path, audit_id: bytes, facts: Mapping[str, Any]) -> Non
     """Write the header, the empty tables and the given facts to an empty file."""
     connection = sqlite3.connect(path)
     try:
+        # Set here, before the file has its name: a kill while the mode of a store changes would leave a journal, and a store that
+        # cannot be opened for reading.
+        connection.execute("PRAGMA journal_mode = WAL")
         with connection:
             connection.executescript(_TABLES)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
