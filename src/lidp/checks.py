@@ -1,4 +1,6 @@
-"""Validators that take the argument by keyword, so that the error message can name it.
+"""Validators: each returns the value, converted, or raises InvalidArgument.
+
+The value is given by keyword, under the name that the error message should use.
 
 >>> probability(failure_probability=1.5)
 Traceback (most recent call last):
@@ -41,7 +43,7 @@ def _single(named: dict[str, object]) -> tuple[str, object]:
 
 
 def probability(**named: object) -> float:
-    """Return a probability that is neither 0 nor 1."""
+    """Return a probability strictly between 0 and 1."""
     name, value = _single(named)
     number = _number(name, value)
     if not 0 < number < 1:
@@ -112,7 +114,7 @@ def one_of(known: Sequence[str], /, **named: object) -> str:
 
 
 def member(kind: type[Member], /, **named: object) -> Member:
-    """Return the member of an enumeration that has this value.
+    """Return the member of the enumeration ``kind`` that has the given value.
 
     >>> from lidp.claim import Neighbours
     >>> member(Neighbours, neighbours="add-remove")
@@ -123,9 +125,9 @@ def member(kind: type[Member], /, **named: object) -> Member:
 
 
 def first_not_finite(features: NDArray[Any], unit: float = 1.0) -> tuple[int, ...] | None:
-    """Return the index of the first feature that, times ``unit``, is not finite as float32; None if all are finite.
+    """Return the index of the first feature that is not finite after conversion to float32 and multiplication by ``unit``.
 
-    Models are trained in float32.
+    Return None if all are finite. Models are trained in float32.
     """
     if features.dtype.kind not in "biuf" or not features.size:
         return None

@@ -13,7 +13,7 @@ from lidp.rounding import exact
 class Neighbours(StrEnum):
     """The relation under which two data sets are neighbours.
 
-    A bound for one relation is not a bound for the other, so every result carries it.
+    A bound for one relation is not a bound for the other, so every result names its relation.
     """
 
     ADD_REMOVE = "add-remove"
@@ -23,7 +23,7 @@ class Neighbours(StrEnum):
 def neighbours_named(value: object) -> Neighbours:
     """Return the neighbour relation with this name."""
     try:
-        return Neighbours(value)  # type: ignore[arg-type]  # whatever it is, the enumeration knows it or not
+        return Neighbours(value)  # type: ignore[arg-type]  # any object may be given; an unknown one raises
     except ValueError:
         known = " or ".join(repr(str(relation)) for relation in Neighbours)
         raise InvalidArgument(f"neighbours must be {known}, got {value!r}") from None
@@ -33,7 +33,7 @@ class Direction(StrEnum):
     """Which DP inequality is tested.
 
     ``FORWARD`` is the paper's: P[A(D1) ∈ R] ≤ e^ε P[A(D0) ∈ R] + δ, where D1 has the canary.
-    ``BACKWARD`` swaps D0 and D1. ``BOTH`` tests the two and pays for both.
+    ``BACKWARD`` swaps D0 and D1. ``BOTH`` tests the two at one failure probability, so each test is a little weaker.
     """
 
     FORWARD = "forward"
@@ -42,7 +42,7 @@ class Direction(StrEnum):
 
     @property
     def parts(self) -> tuple[Direction, ...]:
-        """The single directions of which this one consists."""
+        """The single directions that this one consists of: two for ``BOTH``, else itself."""
         if self is Direction.BOTH:
             return (Direction.FORWARD, Direction.BACKWARD)
         return (self,)

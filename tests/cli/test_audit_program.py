@@ -78,7 +78,7 @@ def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys
 def test_the_help_warns_of_rates_that_reveal_the_number_of_canaries(capsys):
     told = " ".join(lidp(capsys, "audit-program", "--help")[1].split())
     assert "must not compute its sampling rate or number of steps from the number of records" in told
-    assert "fix them, or claim --neighbours replace-one" in told
+    assert "keep them constant, or claim --neighbours replace-one" in told
 
 
 def test_the_spec_has_absolute_paths(tmp_path, monkeypatch):

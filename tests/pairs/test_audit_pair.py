@@ -79,27 +79,25 @@ def test_watch_receives_progress_up_to_the_last_run():
 
 
 def test_classifier_of_the_user_sees_coins_after_its_predictions():
-    class Sign:
-        def __init__(self):
-            self.order = []
+    order = []  # of the copy that the audit uses
 
+    class Sign:
         def predict(self, outputs):
-            self.order.append("predict")
+            order.append("predict")
             return np.where(outputs.select(["value"])[:, 0] > 0.5, 1.2, -1.2)
 
         def learn(self, outputs, coins):
-            self.order.append(("learn", len(outputs), len(coins)))
+            order.append(("learn", len(outputs), len(coins)))
 
         def explain(self):
             return "above a half"
 
-    classifier = Sign()
-    result = audit_pair(Laplace(0.2), 0, 1, claim=ONE, runs=1000, classifier=classifier)
+    result = audit_pair(Laplace(0.2), 0, 1, claim=ONE, runs=1000, classifier=Sign())
     assert result.verdict is Verdict.REFUTED
     assert result.leak == "above a half"
-    assert classifier.order[:2] == ["predict", ("learn", 32, 32)]
+    assert order[:2] == ["predict", ("learn", 32, 32)]
     # Of the last block it is shown what the result counts.
-    assert sum(step[1] for step in classifier.order if step != "predict") == result.bound.trials < result.planned_trials
+    assert sum(step[1] for step in order if step != "predict") == result.bound.trials < result.planned_trials
 
 
 def test_predictions_do_not_depend_on_where_the_audit_stops():

@@ -1,4 +1,8 @@
-"""Compiled trials of the Gaussian simulation; :mod:`lidp.mechanisms.gaussian` explains the method."""
+"""Compiled trials of the Gaussian simulation; :mod:`lidp.mechanisms.gaussian` explains the method.
+
+``flips``, ``canaries``, ``noises``, ``others`` and ``fresh`` are states of random number generators, one row per trial. The
+order in which numbers are drawn from a state determines what a seed gives.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -38,8 +42,8 @@ def draw_vectors(canaries, noises, dimension, coordinates, last, noise):  # prag
 def inner_products(coordinates, last, noise, weights, signal, noisy):  # pragma: no cover  # compiled
     """Compute the inner products of the vectors, scaled to length 1, with their weighted sum and with the noise.
 
-    Fills ``signal`` and ``noisy`` for the first ``len(signal)`` vectors. Returns |sum|, |sum without the last vector|, the noise
-    along the sum, and the squared length of the noise.
+    Fills ``signal`` (products with the sum) and ``noisy`` (with the noise) for the first ``len(signal)`` vectors. Returns |sum|,
+    |sum without the last vector|, the noise along the sum, and the squared length of the noise in the span of the vectors.
     """
     rank = last.shape[0]
     rows = weights.shape[0]
@@ -93,7 +97,10 @@ def inner_products(coordinates, last, noise, weights, signal, noisy):  # pragma:
 
 @compiled(nogil=True)
 def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins):  # pragma: no cover  # compiled
-    """Simulate trials of the coin-flip design, one per row of states; if paired, a coin selects which of two vectors is in."""
+    """Simulate trials of the coin-flip design: fill ``signal``, ``noisy`` and ``coins``.
+
+    If ``paired``, a coin selects which of two vectors is inserted; the score is that of the first.
+    """
     trials, count = signal.shape
     coordinates, last, noise = allocate(2 * count if paired else count, dimension)
     weights = np.empty(2 * count if paired else count, np.float32)
@@ -115,7 +122,10 @@ def coin_flips(flips, canaries, noises, paired, dimension, signal, noisy, coins)
 def two_arms(
     canaries, noises, others, fresh, one_output, dimension, signal, noisy, lengths, cosine
 ):  # pragma: no cover  # compiled
-    """Simulate trials of designs with two arms; fills ``lengths`` and ``cosine`` of HeldOutDraws."""
+    """Simulate trials of designs with two arms: fill ``signal`` and ``noisy``, and ``lengths`` and ``cosine`` of HeldOutDraws.
+
+    If ``one_output``, both arms are scored on the same output.
+    """
     trials, count = signal.shape
     coordinates, last, noise = allocate(count, dimension)
     weights = np.ones(count, np.float32)

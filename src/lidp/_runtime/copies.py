@@ -16,8 +16,8 @@ def copy_for_run(records: Any) -> Any:
     """Return a deep copy of records.
 
     Raises:
-        AuditFailed: if they cannot be copied, or hold a random number generator: every run would draw the same numbers from its
-            copy.
+        AuditFailed: if they cannot be copied, or if they hold a random number generator, because all runs would draw the same
+            numbers from their copies of it.
     """
     memo: dict[int, Any] = {}
     try:
@@ -36,11 +36,11 @@ def _refuse_generators(records: Any, memo: dict[int, Any]) -> None:
     torch = sys.modules.get("torch")
     kinds: tuple[Any, ...] = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
     kinds = kinds if torch is None else (*kinds, torch.Generator)
-    for part in reversed(memo.values()):  # the outermost first
+    for part in reversed(memo.values()):  # the outermost first: a generator before its bit generator
         if isinstance(part, kinds):
             kind = f"{type(part).__module__}.{type(part).__qualname__}"
             raise AuditFailed(
                 f"records of type {type(records).__name__} hold a random number generator ({kind}). Every run gets a copy of the "
-                "records, so that all runs would draw the same numbers from it. Create the generator in the mechanism or in "
+                "records, so all runs would draw the same numbers from it. Create the generator in the mechanism or in "
                 "train, from its argument rng, seed or planting"
             )

@@ -3,7 +3,7 @@
 Two rules hold for every such call, on every executor:
 
 - Any exception that the code raises is a failure of that code, including ``SystemExit``, ``KeyboardInterrupt``,
-  ``GeneratorExit`` and ``asyncio.CancelledError``. :func:`must_propagate` identifies the few exceptions that are not.
+  ``GeneratorExit`` and ``asyncio.CancelledError``. :func:`must_propagate` identifies the few that are not.
 - A child process that the code forks must not return from the call, or it would continue as a second audit or a second worker.
   :class:`user_code` ends such a child.
 """
@@ -22,7 +22,7 @@ from lidp.errors import AuditFailed
 
 
 class user_code:  # noqa: N801  # used like a function: with user_code(): ...
-    """Enclose a call of user code. A child process forked by the call ends here, whether it returns or raises."""
+    """Enclose a call of user code. If the call forks, the child process ends here, whether its call returns or raises."""
 
     __slots__ = ("_pid",)
 
@@ -42,7 +42,7 @@ def fail_audit_on_error(step: str) -> Iterator[None]:
     ``step`` names the step in the error message.
 
     Raises:
-        AuditFailed: if the code raises an exception that need not propagate.
+        AuditFailed: if the code fails. Exceptions that :func:`must_propagate` identifies are raised unchanged.
     """
     try:
         with user_code():
@@ -54,9 +54,9 @@ def fail_audit_on_error(step: str) -> Iterator[None]:
 
 
 def must_propagate(error: BaseException) -> bool:
-    """Return whether an exception from user code is not a failure of that code.
+    """Return whether an exception that left user code has another cause, and must be raised unchanged.
 
-    This is so if the audit has failed, a worker was dismissed, or an interrupt arrived. If the user has installed a signal handler,
+    Other causes: the audit has failed, a worker was dismissed, an interrupt arrived. If the user has installed a signal handler,
     a ``KeyboardInterrupt`` may come from it and counts as an interrupt.
     """
     if isinstance(error, (AuditFailed, Interrupted, Dismissed)):

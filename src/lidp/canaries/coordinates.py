@@ -14,9 +14,9 @@ from lidp.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class DiracGradients:
-    """Gradients of length ``radius`` and random sign along a uniformly random coordinate.
+    """The distribution of gradients of length ``radius`` along a uniformly random coordinate, with a random sign.
 
-    The coordinate is one of ``coordinates``, by default any of R^dimension. A canary is a row (coordinate, value).
+    The coordinate is one of ``coordinates``, by default any from 0 to dimension - 1. A canary is a row (coordinate, value).
     """
 
     dimension: int
@@ -34,10 +34,10 @@ class DiracGradients:
                 or coordinates.min() < 0
                 or coordinates.max() >= self.dimension
             ):
-                raise InvalidArgument(f"coordinates must be at least one number from 0 to {self.dimension - 1}")
+                raise InvalidArgument(f"coordinates must be one or more numbers from 0 to {self.dimension - 1}, in a list")
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Return an array of shape (size, 2)."""
+        """Return ``size`` canaries, one per row: coordinate, value."""
         chosen = rng.integers(0, self.dimension if self.coordinates is None else len(self.coordinates), size)
         if self.coordinates is not None:
             chosen = self.coordinates[chosen]
@@ -45,10 +45,10 @@ class DiracGradients:
 
 
 def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> Ints:
-    """Return the coordinates of first-layer weights that belong to the smallest features of the data.
+    """Return the coordinates of the first-layer weights that examples hardly change: those of the smallest features.
 
-    ``share`` is the share of features that is selected, by their sum of squares. The layer has ``outputs`` x features weights, row
-    by row. Examples hardly change these weights, so that the effect of a canary on them persists.
+    The effect of a canary on these weights persists. ``share`` of the features are selected, those with the smallest sums of
+    squares. The layer has ``outputs`` x features weights, numbered row by row.
     """
     features = x.shape[1]
     sizes = np.zeros(features)

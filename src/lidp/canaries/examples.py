@@ -1,4 +1,4 @@
-"""Canaries that are labelled examples: rows of features, label, and number in the pool, by which scores look them up."""
+"""Canaries that are labelled examples. A canary is a row: features, label, and its index in the pool, which scores use."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lidp.errors import InvalidArgument
 class ExamplePool:
     """The uniform distribution over a pool of examples.
 
-    If ``labels`` is None, they come from a preparation step (its array ``pool_labels``), such as the labels that pilot models find
-    hardest. The pool must not depend on which canaries are inserted: it is fixed before the first trial.
+    If ``labels`` is None, a preparation step supplies them as its array ``pool_labels``: for example the labels that pilot models
+    find hardest. The pool must not depend on which canaries are inserted: it is fixed before the first trial.
     """
 
     features: Floats = field(repr=False)
@@ -41,11 +41,11 @@ class ExamplePool:
             )
 
     def prepared(self, arrays: NamedArrays) -> ExamplePool:
-        """Return the pool with the labels of the preparation step, if it has none."""
+        """Return this pool; if it has no labels, with those of the preparation step."""
         return replace(self, labels=arrays["pool_labels"].astype(np.int64)) if self.labels is None else self
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Return an array of shape (size, features + 2)."""
+        """Return ``size`` canaries, one per row: features, label, index in the pool."""
         if self.labels is None:
             raise InvalidArgument("the labels of this pool come from a preparation step, which has not run")
         chosen = rng.integers(0, len(self.features), size)
@@ -76,7 +76,7 @@ def tail_singular_vectors(x: NDArray[np.floating] | Bytes, count: int, scale: fl
 def mislabelled(
     x: NDArray[np.floating], y: NDArray[np.integer], classes: int, rng: np.random.Generator
 ) -> tuple[Floats, Ints]:
-    """Return the examples with wrong labels, drawn uniformly from all wrong ones."""
+    """Return all examples, each with a wrong label that is drawn uniformly from the other classes."""
     if classes < 2:
         raise InvalidArgument(f"mislabelling needs at least 2 classes, got {classes}")
     shift = rng.integers(1, classes, len(y))
@@ -84,5 +84,5 @@ def mislabelled(
 
 
 def blank(features: int, classes: int) -> tuple[Floats, Ints]:
-    """Return one example of zeros per label."""
+    """Return one example for each label, with all features 0."""
     return np.zeros((classes, features)), np.arange(classes)

@@ -14,7 +14,7 @@ from lidp.errors import InvalidArgument
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.built_in import GAUSSIAN
 
-HELP = f"""Audit a target that is defined in Python. Plant canaries, run it, bound ε, test the claim.
+HELP = f"""Audit a target that is defined in Python. Plants canaries, runs it, bounds ε, tests the claim.
 
 TARGET is a lidp.Target, as path/file.py:object or package.module:object, or a built-in mechanism: {", ".join(GAUSSIAN)}.
 

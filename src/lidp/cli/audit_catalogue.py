@@ -18,8 +18,10 @@ from lidp.rounding import fixed
 
 HELP = f"""Audit every mechanism of the catalogue, and print a table.
 
-Each audit has its own failure probability. Mechanisms with Gaussian noise claim δ = {DELTA:g} if --delta is 0. To audit one
-mechanism, use "lidp audit-pair catalogue:NAME". {EXIT_CODES}
+The failure probability is that of each audit, not of the whole table. If --delta is 0, mechanisms with Gaussian noise claim
+δ = {DELTA:g}. To audit one mechanism, use "lidp audit-pair catalogue:NAME".
+
+{EXIT_CODES}
 """
 
 
@@ -29,11 +31,11 @@ def command(*, claim: ClaimOptions, runs: RunOptions, quiet: Quiet = False) -> i
     rows, refuted = [], False
     with watching(quiet=quiet) as watch:
         for entry in CATALOGUE.values():
-            checked = replace(asked, delta=asked.delta or DELTA) if entry.needs_delta else asked
+            tested = replace(asked, delta=asked.delta or DELTA) if entry.needs_delta else asked
             options: Any = {"runs": runs.runs, "failure_probability": runs.failure_probability, "seed": runs.seed}
-            result = audit_pair(entry.make(checked.epsilon, checked.delta), claim=checked, watch=watch, **options)
+            result = audit_pair(entry.make(tested.epsilon, tested.delta), claim=tested, watch=watch, **options)
             refuted |= result.verdict is Verdict.REFUTED
-            truth = truth_of(entry, checked.epsilon, checked.delta)
+            truth = truth_of(entry, tested.epsilon, tested.delta)
             epsilon = fixed(result.bound.epsilon, 2)
             rows.append(f"{entry.name:28} {truth:22} {result.verdict:12} {epsilon:>6} {result.bound.trials:9,}")
     typer.echo(f"{'mechanism':28} {'truth':22} {'verdict':12} {'ε̂':>6} {'runs':>9}")

@@ -15,10 +15,10 @@ from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.training.presets import PRESETS
 
-HELP = f"""Audit models that are trained by DP-SGD. Train them with the noise that the claim requires, plant
-canaries, bound ε, test the claim.
+HELP = f"""Audit models that are trained by DP-SGD. Trains them with the noise that the claim requires, plants
+canaries, bounds ε, tests the claim.
 
-Presets: {", ".join(PRESETS)}. The last needs no data. {EXIT_CODES}
+Presets: {", ".join(PRESETS)}. The preset purchases needs no --data. {EXIT_CODES}
 """
 _BY_PRESET = "by preset"
 
@@ -42,7 +42,9 @@ class DpsgdOptions:
     epochs: Annotated[float | None, typer.Option(help="Passes over the data.", show_default=_BY_PRESET)] = None
     batch_size: Annotated[float | None, typer.Option(help="Expected batch size.", show_default=_BY_PRESET)] = None
     learning_rate: Annotated[float | None, typer.Option(help="Learning rate.", show_default=_BY_PRESET)] = None
-    hidden: Annotated[str | None, typer.Option(help="Hidden layers, as 256,256, or none.", show_default=_BY_PRESET)] = None
+    hidden: Annotated[
+        str | None, typer.Option(help="Sizes of hidden layers (256,256) or none.", show_default=_BY_PRESET)
+    ] = None
     clip_norm: Annotated[float | None, typer.Option(help="Gradient clipping norm.", show_default=_BY_PRESET)] = None
     random_start: Annotated[bool, typer.Option("--random-start", help="Draw new initial parameters for each model.")] = (
         False
@@ -53,7 +55,7 @@ class DpsgdOptions:
     ] = None
     accountant: Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")] = None
     fault: Annotated[
-        str | None, typer.Option(help="Break it: little-noise, no-clipping or wrong-rate.", show_default=False)
+        str | None, typer.Option(help="Break the training: little-noise, no-clipping or wrong-rate.", show_default=False)
     ] = None
     canary: Annotated[
         str | None,
@@ -64,7 +66,9 @@ class DpsgdOptions:
     scores: Annotated[
         str | None, typer.Option(help="centred (default), raw, self-normalised or decorrelated.", show_default=False)
     ] = None
-    pilots: Annotated[int | None, typer.Option(help="Pilot models, to centre scores.", show_default="4 or 32")] = None
+    pilots: Annotated[
+        int | None, typer.Option(help="Pilot models, to centre scores.", show_default="4; 32 for examples")
+    ] = None
 
     def build_spec(self, canaries: int) -> TargetSpec:
         """Return the spec of the target with this number of canaries per trial.

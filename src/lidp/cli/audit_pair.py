@@ -17,7 +17,7 @@ from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
 from lidp.target_spec import TargetSpec
 
-HELP = f"""Audit a mechanism from its outputs on two data sets. Run it on one of them at random, guess which, bound ε.
+HELP = f"""Audit a mechanism from its outputs on two data sets. Runs it on one of them at random, guesses which, bounds ε.
 
 TARGET is a lidp.PairTarget or a tuple (mechanism, d0, d1), as path/file.py:object or package.module:object; or catalogue:NAME
 for a mechanism that "lidp catalogue" lists.
@@ -36,7 +36,7 @@ def command(
     claim: ClaimOptions,
     runs: RunOptions,
     stop_when: StopWhen = "refuted",
-    bits: Annotated[bool, typer.Option("--bits", help="Look at the bit patterns of floats, too.")] = False,
+    bits: Annotated[bool, typer.Option("--bits", help="Also look at the bit patterns of floats.")] = False,
     store: Store = None,
     executor: ExecutorOptions,
     output: OutputOptions,

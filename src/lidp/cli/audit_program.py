@@ -15,14 +15,14 @@ from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.spec import Option
 
-HELP = f"""Audit a program that trains a model. Plant canaries in its data, run it, bound ε, test the claim.
+HELP = f"""Audit a program that trains a model. Plants canaries in its data, runs it, bounds ε, tests the claim.
 
-COMMAND is the program with its arguments, as "python train.py --data {{data}} --out {{out}} --seed {{seed}}". No shell is used.
-It trains on x and y of the .npz file {{data}}, and writes the loss of each of canary_x and canary_y to {{out}}. A run that fails
-or exceeds --time-limit counts as an outcome; its log is kept in STORE.logs.
+COMMAND is the program with its arguments, such as "python train.py --data {{data}} --out {{out}} --seed {{seed}}". No shell is
+used. The program trains on x and y of the .npz file {{data}}, and writes the loss of each example in canary_x and canary_y of
+that file to {{out}}. A run that fails or exceeds --time-limit counts as an outcome; its log is kept in STORE.logs.
 
 The program must not compute its sampling rate or number of steps from the number of records, which reveals how many canaries
-are in the data: fix them, or claim --neighbours replace-one. {EXIT_CODES}
+are in the data: keep them constant, or claim --neighbours replace-one. {EXIT_CODES}
 """
 
 

@@ -30,37 +30,38 @@ from lidp.store import is_store
 
 HELP = f"""Bound ε from a file of scores.
 
-FILE is an .npz file with the arrays inserted and held_out, or scores and coins (trials x canaries; higher = looks more inserted);
-a .csv file with the columns trial, score, and arm (inserted or held_out) or coin (0 or 1); or the store of an audit.
+FILE is an .npz file with the arrays inserted and held_out, or scores and coins, each trials x canaries; a .csv file with the
+columns trial, score, and arm (inserted or held_out) or coin (0 or 1); or the store of an audit. A higher score means that the
+canary looks more inserted.
 
 Methods: {", ".join(METHODS)}. The default is coin-wager for coins and lifted-betting for arms.
 """
 
 Member = TypeVar("Member", bound=StrEnum)
 
-PICKING = "picking the best of these after seeing them is not a valid bound: choose the method beforehand"
+PICKING = "the best of these, picked after seeing them, is not a valid bound: choose the method beforehand"
 STOPPED = (
     "these trials were stopped when the claim was refuted, or before all were run: only anytime-valid methods bound ε from them; "
-    "--stop-when never runs them all"
+    'to run all of them, audit with "--stop-when never"'
 )
 PROVISIONAL = "provisional: the audit is not finished, and this method holds for the planned number of trials only"
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="Scores (.npz or .csv), or a store.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scores (.npz or .csv), or a store.", show_default=False)],
     delta: Annotated[float | None, typer.Option(help="δ at which ε is bounded.", show_default="that of the store")] = None,
     method: Annotated[str | None, typer.Option(help="Name of a method, or all.", show_default=False)] = None,
     failure_probability: Annotated[
         float | None,
         typer.Option(
-            help="Probability that the bound exceeds the true ε, at most.", show_default="0.05, or that of the store"
+            help="Maximum probability that the bound exceeds the true ε.", show_default="0.05, or that of the store"
         ),
     ] = None,
     order: Annotated[
         int | None, typer.Option(help="Order of wilson and bernstein: 1, 2, 4 and so on.", show_default=False)
     ] = None,
     as_printed: Annotated[
-        bool, typer.Option("--as-printed", help="Use formulas as printed in the paper, with misprints.")
+        bool, typer.Option("--as-printed", help="Use the formulas as printed in the paper, misprints included.")
     ] = False,
     threshold: Annotated[
         str | None,
@@ -71,7 +72,7 @@ def command(
         ),
     ] = None,
     direction: Annotated[str, typer.Option(help="forward (the paper's), backward or both.")] = "both",
-    neighbours: Annotated[str, typer.Option(help="Neighbour relation: add-remove or replace-one.")] = "add-remove",
+    neighbours: Annotated[str, typer.Option(help="For scores: add-remove or replace-one.")] = "add-remove",
     claim: Annotated[
         float | None, typer.Option(help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False)
     ] = None,
@@ -136,14 +137,14 @@ def command(
 
 
 def _is_unfinished(stored: AuditResult) -> bool:
-    """Return whether trials are missing because they have not been run, and not because the audit has stopped early."""
+    """Return whether trials are still to be run: some are missing, and not because the audit stopped on a refutation."""
     stopped = stored.verdict is Verdict.REFUTED and stored.configuration["stop_when"] == "refuted"
     return stored.scores.trials < stored.planned_trials and not stopped
 
 
 def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     """Return the result in the store of an audit; None if the file holds scores."""
-    if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # any name is fine
+    if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # no name makes it raise
         return None
     return result_of(file, methods=methods)
 
@@ -157,7 +158,7 @@ def _member(kind: type[Member], name: str, value: str) -> Member:
 
 def _build(kind: type[Method], options: dict[str, Any]) -> Method:
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # every concrete method is a dataclass
-    if "direction" not in known and options["direction"] is Direction.BOTH:  # which is the default of the option
+    if "direction" not in known and options["direction"] is Direction.BOTH:  # the default, so probably not typed
         options = {name: value for name, value in options.items() if name != "direction"}
     for name in options:
         if name not in known:
@@ -168,14 +169,14 @@ def _build(kind: type[Method], options: dict[str, Any]) -> Method:
 def _bounds(
     scores: Scores, delta: float, failure_probability: float, direction: Direction
 ) -> dict[str, EpsilonBound | str]:
-    """Return the bound of each method by name, or the reason why it has none."""
+    """Return the bound of each method by name, or as text why the method does not apply."""
     found: dict[str, EpsilonBound | str] = {}
     for name, method in applicable(scores).items():
         if isinstance(method, str):
             found[name] = method
             continue
         try:
-            chosen = type(method)(direction=direction)  # type: ignore[call-arg]  # every concrete method has a direction
+            chosen = type(method)(direction=direction)  # type: ignore[call-arg]  # every method of lidp has a direction
             found[name] = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
         except LidpError as error:
             found[name] = str(error)

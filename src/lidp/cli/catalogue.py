@@ -13,7 +13,7 @@ DELTA = 1e-5
 
 HELP = f"""List the mechanisms of the catalogue, with the true ε of each.
 
-The true ε is that of a mechanism that claims ε = 1, with δ = {DELTA:g} for Gaussian noise, else δ = 0.
+Each mechanism is made to claim ε = 1, at δ = {DELTA:g} if its noise is Gaussian and at δ = 0 otherwise.
 
 "lidp audit-pair catalogue:NAME --epsilon 1" audits one mechanism, "lidp audit-catalogue --epsilon 1" audits all of them.
 """

@@ -1,4 +1,7 @@
-"""``ExecutorOptions``: where trials run. These options never change the result."""
+"""``ExecutorOptions``: where trials run, and what happens if they take too long or their worker dies.
+
+The place never changes the result. A trial that exceeds the time limit is recorded as failed, which does.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,12 @@ class ExecutorOptions:
     """Where trials run: processes of this machine, or a Ray cluster."""
 
     workers: Annotated[int, typer.Option(help="Processes to run trials in.")] = 1
-    time_limit: Annotated[float | None, typer.Option(help="Seconds per trial, at most.", show_default=False)] = None
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Maximum seconds per trial (audit-pair: per block of runs).", show_default=False),
+    ] = None
     retry: Annotated[
-        bool, typer.Option("--retry", help="Rerun a trial whose worker died; needs all randomness from rng.")
+        bool, typer.Option("--retry", help="Rerun a trial whose worker died; all randomness must be from rng.")
     ] = False
     executor: Annotated[str, typer.Option(help="local or ray.")] = "local"
     ray_address: Annotated[
@@ -54,7 +60,7 @@ class ExecutorOptions:
         return Ray(self.ray_address, cpus, self.gpus_per_trial or 0.0, self.time_limit, self.retry)
 
     def resume_command(self, store: Path) -> str:
-        """Return the command that resumes an interrupted audit with the same options."""
+        """Return the command that resumes an interrupted audit with these executor options."""
         words = ["lidp", "resume", str(store)]
         words += ["--executor", self.executor] if self.executor != "local" else []
         words += ["--ray-address", self.ray_address] if self.ray_address is not None else []

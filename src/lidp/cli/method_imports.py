@@ -17,7 +17,7 @@ Import = Annotated[
     list[str] | None,
     typer.Option(
         "--import",
-        help="Run this module (or path/file.py): it defines the method that the store names.",
+        help="Module (or path/file.py) to run: it defines a method of your own.",
         metavar="MODULE",
         show_default=False,
     ),

@@ -1,4 +1,4 @@
-"""Groups of options that several commands share: a dataclass as a parameter of a command stands for the options in it."""
+"""Groups of options that several commands share: a parameter whose type is a dataclass stands for one option per field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, get_type_hints
 def with_option_groups(command: Callable[..., int]) -> Callable[..., int]:
     """Replace each parameter whose type is a dataclass by the fields of that dataclass, which become options.
 
-    The command is called with instances of its dataclasses, made from the options that were typed.
+    The command is called with instances of its dataclasses, made from the options that were typed. The fields of all groups of a
+    command need different names, and no default factories.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
@@ -30,7 +31,7 @@ def with_option_groups(command: Callable[..., int]) -> Callable[..., int]:
 
     run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": int}
-    del run.__wrapped__  # its annotations are those before the expansion
+    del run.__wrapped__  # or typer would follow it to the annotations before the expansion
     return run
 
 

@@ -17,14 +17,14 @@ EXIT_CODES = "Exit code: 0 not refuted, 1 refuted, 2 error, 130 interrupted."
 Epsilon = Annotated[float, typer.Option(help="Claimed ε.", show_default=False)]
 Delta = Annotated[float, typer.Option(help="Claimed δ.")]
 NeighboursOption = Annotated[str, typer.Option("--neighbours", help="add-remove or replace-one.")]
-FailureProbability = Annotated[float, typer.Option(help="Probability of refuting a true claim, at most.")]
+FailureProbability = Annotated[float, typer.Option(help="Maximum probability of refuting a true claim.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 StopWhen = Annotated[str | None, typer.Option(help="refuted or never.", show_default="refuted, if the method allows")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress.")]
 Store = Annotated[
     Path | None,
-    typer.Option(help="File to keep trials in; resumes the audit if it exists.", show_default=False),
+    typer.Option(help="File to keep trials in; if it exists, its audit is resumed.", show_default=False),
 ]
 
 
@@ -46,9 +46,11 @@ class CanaryOptions:
 
     design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip"
     canaries: Annotated[int, typer.Option(help="Canaries per trial.")] = 64
-    neighbours: Annotated[str, typer.Option(help="add-remove or replace-one (for coin-flip).")] = "add-remove"
-    trials: Annotated[int, typer.Option(help="Number of trials, at most.")] = 256
-    method: Annotated[str | None, typer.Option(help="Statistical method.", show_default="chosen by design")] = None
+    neighbours: Annotated[str, typer.Option(help="For coin-flip: add-remove or replace-one.")] = "add-remove"
+    trials: Annotated[int, typer.Option(help="Maximum number of trials.")] = 256
+    method: Annotated[
+        str | None, typer.Option(help="Method (see lidp bound --help).", show_default="depends on design")
+    ] = None
     failure_probability: FailureProbability = 0.05
     stop_when: StopWhen = None
     seed: Seed = 0
@@ -76,7 +78,7 @@ class RunOptions:
     """Runs and statistics of an audit of two data sets."""
 
     neighbours: NeighboursOption = "add-remove"
-    runs: Annotated[int, typer.Option(help="Number of runs, at most.")] = 50_000
+    runs: Annotated[int, typer.Option(help="Maximum number of runs.")] = 50_000
     failure_probability: FailureProbability = 0.05
     seed: Seed = 0
 

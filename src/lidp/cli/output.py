@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 
 @contextmanager
 def stdout_kept_for_results() -> Iterator[None]:
-    """Redirect what a mechanism prints to stderr: from Python, by file descriptor, from C, and from processes that it starts."""
+    """Send to stderr what a mechanism writes to stdout, be it from Python, from C, or from processes that it starts."""
     saved = _point_stdout_to_stderr()
     try:
         with redirect_stdout(sys.stderr):
@@ -32,7 +32,7 @@ def end_of_results() -> None:
 
 
 def _point_stdout_to_stderr() -> int | None:
-    """Return a copy of the file descriptor 1; None if it is closed."""
+    """Redirect file descriptor 1 to stderr, and return a copy of what it was; None, and no redirection, if it is closed."""
     _flush()
     try:
         saved = os.dup(1)
@@ -48,9 +48,9 @@ def _point_stdout_to_stderr() -> int | None:
 
 
 def _flush() -> None:
-    """Flush the buffers of Python and C to where their text was meant to go."""
+    """Flush the buffers of Python and C, so that their text goes where stdout pointed when it was written."""
     for stream in (sys.stdout, sys.__stdout__):
-        with suppress(OSError, ValueError):  # closed, or without a reader: whoever writes the result reports that
+        with suppress(OSError, ValueError):  # closed, or nobody reads it: writing the result will report that
             if stream is not None:
                 stream.flush()
     with suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""``lidp plan``: how many models an audit needs."""
+"""``lidp plan``: how many canaries and models an audit needs to refute a claim."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lidp.planner import BudgetPlan, plan
 
 HELP = """Plan an audit: how many canaries and models it takes to refute a claim.
 
-Simulates audits of a Gaussian mechanism whose true ε is the suspected one. With --dimension (for example the number of
-parameters) the simulation includes interference between canaries.
+Simulates audits of a Gaussian mechanism whose true ε is the suspected one. Canaries interfere with one another only if
+--dimension is given, for example the number of parameters.
 """
 
 
@@ -23,11 +23,11 @@ def command(
     suspect: Annotated[float, typer.Option(help="Suspected true ε.", show_default=False)],
     delta: options.Delta = 1e-5,
     models: Annotated[
-        int | None, typer.Option(help="Number of models for which to report the bound and the power.", show_default=False)
+        int | None, typer.Option(help="Report the expected bound and the power for this many models.", show_default=False)
     ] = None,
-    canaries: Annotated[int | None, typer.Option(help="Number of canaries.", show_default=False)] = None,
+    canaries: Annotated[int | None, typer.Option(help="Canaries per trial.", show_default="several are compared")] = None,
     dimension: Annotated[int | None, typer.Option(help="Dimension of the canaries.", show_default=False)] = None,
-    power: Annotated[float, typer.Option(help="Desired power.")] = 0.8,
+    power: Annotated[float, typer.Option(help="Desired probability of refuting the claim.")] = 0.8,
     failure_probability: options.FailureProbability = 0.05,
     seconds_per_model: Annotated[
         float | None, typer.Option(help="Training time of a model in seconds, to compute costs.", show_default=False)

@@ -20,7 +20,7 @@ the result so far. The exit code is 0 whatever the verdict.
 
 
 def command(
-    store: Annotated[Path, typer.Argument(help="The file that was given as --store.", show_default=False)],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The file that was given as --store.", show_default=False)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write to.", show_default="STORE with .html")
     ] = None,

@@ -16,7 +16,7 @@ HELP = """Reproduce experiments of the paper.
 
 "list" prints the names of all experiments; "all" runs those that exist at the chosen scale.
 
-Each writes OUT/NAME/ with NAME.csv, NAME.svg and summary.json: the paper's number, ours, the tolerance.
+Each experiment writes NAME.csv, NAME.svg and summary.json (the paper's number, ours, the tolerance) to OUT/NAME/.
 Finished parts are kept: after an interrupt, run the same command again to resume.
 """
 
@@ -25,13 +25,13 @@ def command(
     names: Annotated[list[str], typer.Argument(help='Names of experiments, "all", or "list".', show_default=False)],
     scale: Annotated[
         str,
-        typer.Option(help="smoke (seconds, a test run), reduced (trained models, less data) or paper (full size)."),
+        typer.Option(help="smoke (a test run of seconds), reduced (less data; trained models only) or paper (full size)."),
     ] = "smoke",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reproduction"),
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Start nothing new after this many minutes.", show_default="no limit"),
+        typer.Option(help="Minutes per experiment; then nothing new is started.", show_default="no limit"),
     ] = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -40,6 +40,7 @@ def command(
             typer.echo(f"{name:24} {experiment.about}")
         return 0
     if [name.lower() for name in names] == ["all"]:
+        # If the scale is unknown, no experiment has it: keep them all, so that reproduce() reports the scale.
         chosen = [name for name, experiment in EXPERIMENTS.items() if scale in experiment.scales] or list(EXPERIMENTS)
     else:
         chosen = list(dict.fromkeys(names))

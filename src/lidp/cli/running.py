@@ -28,7 +28,7 @@ def run_canary_audit(
     executor_options: ExecutorOptions,
     output: OutputOptions,
 ) -> int:
-    """Audit a target with canaries, and return the exit code."""
+    """Audit a target with canaries, print the result, write the report, and return the exit code."""
     design = canary_options.build_design()
     claim = claim_options.build(design.neighbours)
     executor = executor_options.build()
@@ -57,7 +57,10 @@ def run_canary_audit(
 def show_result(
     run: Callable[[Watch | None], AuditResult], *, resume_hint: str, store: Path | None, output: OutputOptions
 ) -> int:
-    """Run an audit, print its result, write its report, and return the exit code."""
+    """Call ``run``, which audits; print its result, write the report, and return the exit code.
+
+    If the audit is interrupted, print ``resume_hint`` and write no report.
+    """
     report = output.report
     if report is not None:
         check_report(report, *([] if store is None else [store]))

@@ -10,10 +10,10 @@ _FORMS = "fixed:T, split:F, split:F,paper, union:N or rank:F"
 
 
 def parse_threshold(text: str) -> ThresholdStrategy | RankGuesses:
-    """Return the strategy that a text such as ``split:0.5`` means.
+    """Return the strategy for a text such as ``split:0.5``; ``rank:F`` is for the one-run methods, which guess by rank.
 
     Raises:
-        InvalidArgument: if the text means none.
+        InvalidArgument: if the text has none of the forms, or its number is not allowed.
     """
     kind, _, value = text.partition(":")
     number, comma, extra = value.partition(",")

@@ -1,4 +1,4 @@
-"""Ask before running code that somebody else's store names."""
+"""Ask before running code that a store names, unless this user made the store here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from lidp.target_spec import TargetSpec
 
 
 def approved_spec(path: Path, *, trust: bool) -> TargetSpec | None:
-    """Return the target spec in a store if it may be loaded: it runs no code, this user made the store, or the user agrees.
+    """Return the target spec in a store if it may be loaded; None if the store has none. Reading a spec runs no code.
 
-    Reading the spec runs no code. Return None if the store has none.
+    A spec may be loaded if ``trust`` is set, if it runs no code of the store's choice, or if this user made the store on this
+    machine (and in this folder, if the folder decides which code is meant). Otherwise the user is asked.
 
     Raises:
         StoreError: if the user does not agree or cannot be asked, or if the spec cannot be read.
@@ -37,8 +38,9 @@ def approved_spec(path: Path, *, trust: bool) -> TargetSpec | None:
 
 
 def _ask(path: Path, spec: TargetSpec) -> None:
+    """Raise StoreError unless the user agrees to run the code."""
     lines = [
-        f"{_on_one_line(str(path))} was not made by you, on this machine and in this folder. Resuming it runs",
+        f"{_on_one_line(str(path))} was not made by you on this machine and in this folder. Resuming it runs",
         f"  {_describe_code(spec)}",
         "with all your rights.",
     ]

@@ -13,7 +13,7 @@ _PLAIN_SECONDS = 5.0
 
 
 class Progress(Protocol):
-    """Progress of some work. ``str`` describes it in words."""
+    """How far some work has got. Its ``str`` says so in words."""
 
     @property
     def done(self) -> int:
@@ -33,7 +33,7 @@ Watch: TypeAlias = Callable[[Progress], None]
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Watch | None]:
-    """Yield a function to call with each progress; None if quiet. Progress is written to stderr."""
+    """Yield a function that writes the progress it is called with to stderr; None if quiet."""
     if quiet or not sys.stderr.isatty():
         yield None if quiet else _Plain()
         return
@@ -45,7 +45,7 @@ def watching(*, quiet: bool) -> Iterator[Watch | None]:
 
 
 class _Plain:
-    """Print a line every few seconds."""
+    """Print a line, at most one every few seconds."""
 
     def __init__(self) -> None:
         self.last = 0.0

@@ -14,14 +14,14 @@ from lidp.errors import InvalidArgument
 from lidp.result import recheck
 from lidp.rounding import at_least, exact
 
-HELP = """Check a witness file. Recomputes its bound from the scores or predictions in it.
+HELP = """Check a witness file. Recomputes the bound from the scores or predictions in the file.
 
 Exit code: 0 the claim is not refuted, 1 it is refuted, 2 the recomputed bound is not the one in the file, or another error.
 """
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A witness file, as the pytest plugin writes it.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A witness file of the pytest plugin.", show_default=False)],
     modules: Import = None,
 ) -> int:
     methods = import_methods(modules)

@@ -36,7 +36,7 @@ class Reproduction:
     """cells that the deadline left out"""
 
     def holds(self, finding: Finding) -> bool | None:
-        """Return whether a finding agrees with its expectation; None without one, or if the scale is too small to judge."""
+        """Return whether a finding agrees with the paper; None if nothing is expected, or at scale smoke, which is too small."""
         return None if self.scale is Scale.SMOKE else finding.holds
 
     @property
@@ -66,8 +66,8 @@ def reproduce(
     """Run an experiment and write ``OUT/NAME/``: NAME.csv, NAME.svg and summary.json.
 
     Finished cells are kept in stores in ``OUT/SOURCE/``; after an interrupt, the same call resumes. The result does not depend on
-    the number of workers. After ``minutes``, if given, no further cell is started, trials of models are stopped, and the files
-    show what is finished; the same call later continues.
+    the number of workers. After ``minutes``, if given, no further cell is started, running trials of trained models are stopped,
+    and the files show what is finished; the same call continues from there.
     """
     experiment = find_experiment(name)
     scale = Scale(checks.one_of(list(Scale), scale=scale))
@@ -112,7 +112,11 @@ def _make_folder(path: Path) -> Path:
 
 
 def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
-    """Open the store of a source's cells, or create it. Its lock keeps other runs out of the folder."""
+    """Open the store of a source's cells, or create it. Its lock keeps other runs out of the folder.
+
+    Raises:
+        InvalidArgument: if its cells were computed by other code, by another version, or at another scale.
+    """
     path = folder / "cells.db"
     made_for = {"experiment": source.name, "scale": str(scale), "lidp": lidp.__version__, "code": digest_code([source])}
     if not path.exists():
@@ -130,7 +134,7 @@ def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
 
 
 def digest_code(sources: Sequence[Source]) -> str:
-    """Return a digest of the code that determines the cells of some sources."""
+    """Return a digest of the files whose code determines the cells of these sources; comments and docstrings count, too."""
     root = Path(lidp.__file__).parent
     patterns = dict.fromkeys(pattern for source in sources for pattern in source.code)
     paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]

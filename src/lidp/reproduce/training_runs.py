@@ -153,7 +153,7 @@ class TrainedModels(Source, Experiment):
     """An experiment on trained models, which is its own source. Its cells are trials."""
 
     code = (
-        "streams.py", "designs.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py",
+        "streams.py", "designs/*.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py",
         "training/*.py", "reproduce/training_runs.py",
     )  # fmt: skip
     scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)

@@ -13,7 +13,7 @@ from lidp.trials.setup import Setup
 
 @dataclass(frozen=True)
 class Serial(Executor):
-    """Runs one trial after the other in this process. A mechanism that kills the process ends the audit, which can be resumed.
+    """Runs one trial after the other in this process. A mechanism that kills it ends the audit; with a store it can be resumed.
 
     Linear algebra uses one core, as in worker processes. To use more cores, use more workers.
     """
