@@ -48,7 +48,7 @@ def coins_of(rng: np.random.Generator, trials: int, canaries: int) -> np.ndarray
     return rng.integers(0, 2, (trials, canaries))
 
 
-def told(rng: np.random.Generator, coins: np.ndarray, epsilon: float) -> np.ndarray:
+def randomised(rng: np.random.Generator, coins: np.ndarray, epsilon: float) -> np.ndarray:
     """Each coin, or its opposite with probability 1/(1+e^ε)."""
     return np.where(rng.random(coins.shape) < 1 / (1 + math.exp(epsilon)), 1 - coins, coins).astype(float)
 
@@ -59,7 +59,7 @@ def randomized_response(trials: int, canaries: int, epsilon: float, delta: float
     def draw(rng: np.random.Generator) -> Scores:
         coins = coins_of(rng, trials, canaries)
         revealed = rng.random((trials, 1)) < delta
-        return Scores(scores=np.where(revealed, 10.0 * (2 * coins - 1), told(rng, coins, epsilon)), coins=coins)
+        return Scores(scores=np.where(revealed, 10.0 * (2 * coins - 1), randomised(rng, coins, epsilon)), coins=coins)
 
     return draw
 
@@ -69,7 +69,7 @@ def one_of_all(trials: int, canaries: int, epsilon: float) -> Draw:
 
     def draw(rng: np.random.Generator) -> Scores:
         coins = coins_of(rng, trials, canaries)
-        return Scores(scores=np.repeat(told(rng, coins[:, :1], epsilon), canaries, axis=1), coins=coins)
+        return Scores(scores=np.repeat(randomised(rng, coins[:, :1], epsilon), canaries, axis=1), coins=coins)
 
     return draw
 
@@ -109,8 +109,8 @@ def two_arms(trials: int, canaries: int, epsilon: float, delta: float, *, equal:
     low = (1 - delta) / (1 + math.exp(epsilon))
 
     def arm(rng: np.random.Generator, rate: float) -> np.ndarray:
-        told = rng.random((trials, 1 if equal else canaries)) < rate
-        return np.repeat(told, canaries, axis=1).astype(float) if equal else told.astype(float)
+        randomised = rng.random((trials, 1 if equal else canaries)) < rate
+        return np.repeat(randomised, canaries, axis=1).astype(float) if equal else randomised.astype(float)
 
     def draw(rng: np.random.Generator) -> Scores:
         return Scores(inserted=arm(rng, math.exp(epsilon) * low + delta), held_out=arm(rng, low), neighbours=neighbours)
@@ -133,15 +133,15 @@ def nulls() -> list[Null]:
     both = (wager, one_run)
     single = (*both, ClopperPearson(), Wilson(), Bernstein())
     arms = (LiftedBetting(), Wilson(), Bernstein())
-    found = []
+    nulls = []
     for epsilon in (0.5, 1.0, 2.0):
         for trials, canaries in ((1000, 1), (125, 8), (16, 64)):
             methods = single if canaries == 1 else both
             name = f"randomized response, {trials} x {canaries}"
-            found.append(Null(name, epsilon, 0.0, randomized_response(trials, canaries, epsilon), methods))
+            nulls.append(Null(name, epsilon, 0.0, randomized_response(trials, canaries, epsilon), methods))
     for trials, canaries in ((125, 8), (16, 64)):
         shape = f"{trials} x {canaries}"
-        found += [
+        nulls += [
             Null(
                 f"all revealed with probability δ, {shape}",
                 1.0,
@@ -156,7 +156,7 @@ def nulls() -> list[Null]:
         shape = f"{trials} x {canaries}"
         laplace = noisy_coins(trials, canaries, lambda rng, size: rng.laplace(size=size))
         normal = noisy_coins(trials, canaries, lambda rng, size: rng.standard_normal(size))
-        found += [
+        nulls += [
             Null(f"Laplace, {shape}", 1.0, 0.0, laplace, methods),
             Null(f"Gaussian, {shape}", 1.0, gaussian_delta(1.0, 1.0), normal, methods),
         ]
@@ -167,18 +167,18 @@ def nulls() -> list[Null]:
             for equal in (False, True) if canaries > 1 else (False,):
                 kind = "equal" if equal else "independent"
                 draw = two_arms(trials, canaries, 1.0, 0.0, equal=equal, neighbours=neighbours)
-                found.append(Null(f"{design}, {kind} canaries, {trials} x {canaries}", 1.0, 0.0, draw, methods))
+                nulls.append(Null(f"{design}, {kind} canaries, {trials} x {canaries}", 1.0, 0.0, draw, methods))
         draw = two_arms(200, 8, 1.0, 0.05, equal=True, neighbours=neighbours)
-        found.append(Null(f"{design}, equal canaries, 200 x 8", 1.0, 0.05, draw, arms))
-    found.append(Null("leave-one-out, Laplace, 500 x 1", 1.0, 0.0, laplace_arms(500, 1.0), (*arms, ClopperPearson())))
+        nulls.append(Null(f"{design}, equal canaries, 200 x 8", 1.0, 0.05, draw, arms))
+    nulls.append(Null("leave-one-out, Laplace, 500 x 1", 1.0, 0.0, laplace_arms(500, 1.0), (*arms, ClopperPearson())))
     for trials, canaries in ((1, 256), (16, 64), (256, 1), (1, 30), (8, 4), (64, 2)):
-        found.append(
+        nulls.append(
             Null(f"noise grouped by coin, {trials} x {canaries}", 0.0, 0.0, grouped_by_coin(trials, canaries), both)
         )
     for trials, canaries, heads in ((1, 200, 0.6), (1, 1000, 0.6), (16, 64, 0.55)):
         name = f"noise, coins of {heads:g}, {trials} x {canaries}"
-        found.append(Null(name, 0.0, 0.0, unfair_coins(trials, canaries, heads), both))
-    return found
+        nulls.append(Null(name, 0.0, 0.0, unfair_coins(trials, canaries, heads), both))
+    return nulls
 
 
 def refuted(null: Null, method: Method, scores: Scores) -> bool:

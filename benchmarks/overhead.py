@@ -1,4 +1,4 @@
-"""What the audit engine adds: stored trials a second with a free mechanism, and throughput against the ideal."""
+"""The cost of the audit engine: stored trials per second with a free mechanism, and throughput against the ideal."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def main() -> None:
     measure(free, 64, None)  # compiles
     with tempfile.TemporaryDirectory() as folder:
         rate = 10_000 / measure(free, 10_000, Path(folder) / "a.db")
-        print(f"free mechanism, K=32, one worker, stored: {rate:,.0f} trials a second (target 2,000)")
+        print(f"free mechanism, K=32, one worker, stored: {rate:,.0f} trials per second (target 2,000)")
         share = 400 * 0.05 / 2 / measure(sleepy, 400, Path(folder) / "b.db", workers=2)
         print(f"50 ms mechanism, two workers: {share:.1%} of the ideal throughput (target 95 %)")

@@ -1,4 +1,4 @@
-"""Wagered runs a second of a vectorised scalar mechanism, against drawing the noise alone."""
+"""Wagered runs per second of a vectorised scalar mechanism, against drawing the noise alone."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def main() -> None:
         noise = RUNS / (time.perf_counter() - start)
     rate = sorted(rates)[1]
     print(
-        f"Laplace, {RUNS:,} runs: {rate:,.0f} wagered a second (asked: 300,000), {noise / rate:.0f} times as long as drawing the "
+        f"Laplace, {RUNS:,} runs: {rate:,.0f} wagered per second (asked: 300,000), {noise / rate:.0f} times as long as drawing the "
         f"noise; ε ≥ {result.bound.epsilon:.2f} of 1"
     )

@@ -42,8 +42,8 @@ def _bounds() -> None:
         for name, bound in ways.items():
             bound(drawn[0])  # compiles
             start = time.perf_counter()
-            found = [bound(scores) for scores in drawn]
-            print(f"  {name:40} {np.mean(found):.2f}  {(time.perf_counter() - start) / len(found):.3f}")
+            bounds = [bound(scores) for scores in drawn]
+            print(f"  {name:40} {np.mean(bounds):.2f}  {(time.perf_counter() - start) / len(bounds):.3f}")
 
 
 def _flips(models: int, seed: int) -> lidp.Scores:
@@ -70,8 +70,8 @@ def _alarms(epsilon: float = 1.0, models: int = 200, canaries: int = 16) -> None
         for name, method in zip(alarms, ours, strict=False):
             alarms[name] += method.bound(scores, delta=0.0, failure_probability=BETA).epsilon >= epsilon
         auditor = CanaryScoreAuditor(inserted.ravel(), held_out.ravel())
-        found = auditor.epsilon_clopper_pearson(BETA, threshold_strategy=Explicit(0.5))
-        alarms["jax-privacy, Clopper-Pearson (pooled)"] += found >= epsilon
+        epsilon_bound = auditor.epsilon_clopper_pearson(BETA, threshold_strategy=Explicit(0.5))
+        alarms["jax-privacy, Clopper-Pearson (pooled)"] += epsilon_bound >= epsilon
     print(f"false alarms in {REPEATS['alarms']}, canaries that agree, {BETA:.0%} allowed")
     for name, count in alarms.items():
         print(f"  {name:40} {count}")

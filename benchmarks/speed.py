@@ -37,11 +37,11 @@ def peak_memory(function: Callable[[], object]) -> float:
 
 def indicator_array(inserted: np.ndarray, held_out: np.ndarray, thresholds: np.ndarray) -> list[np.ndarray]:
     """What the paper's code does: the whole (trials, canaries, thresholds) array of indicators, then its moments."""
-    found = []
+    moments = []
     for arm in (inserted, held_out):
         counts = (arm[:, :, None] >= thresholds).sum(axis=1)
-        found.append(moment_table(arm.shape[1], 2)[:, counts].mean(axis=1))
-    return found
+        moments.append(moment_table(arm.shape[1], 2)[:, counts].mean(axis=1))
+    return moments
 
 
 def thresholds() -> None:

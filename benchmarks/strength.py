@@ -46,8 +46,10 @@ def main() -> None:
     print(f"{'method':36} {'design':12} {'K':>5} {'trials':>7} {'models':>7} {'ε̂':>6}")
     with ProcessPoolExecutor() as pool:
         for case, (name, _, design, trials) in enumerate(CASES):
-            found = list(pool.map(one, [case] * SEEDS, range(SEEDS)))
-            error = np.std(found, ddof=1) / SEEDS**0.5
+            bounds = list(pool.map(one, [case] * SEEDS, range(SEEDS)))
+            error = np.std(bounds, ddof=1) / SEEDS**0.5
             models = trials * design.models_per_trial
             layout = type(design).__name__
-            print(f"{name:36} {layout:12} {design.canaries:5,} {trials:7,} {models:7,} {np.mean(found):6.2f} ({error:.2f})")
+            print(
+                f"{name:36} {layout:12} {design.canaries:5,} {trials:7,} {models:7,} {np.mean(bounds):6.2f} ({error:.2f})"
+            )

@@ -143,11 +143,11 @@ def compare() -> None:
         for run, _ in ways.values():
             run(3)  # compiles, warms up
         # Round by round, so that a busy moment of the machine falls on all of them.
-        found: dict[str, list[float]] = {label: [] for label in ways}
+        seconds_by_label: dict[str, list[float]] = {label: [] for label in ways}
         for _ in range(ROUNDS):
             for label, (run, count) in ways.items():
-                found[label].append(run(count) / count)
-        typical = {label: statistics.median(seconds) for label, seconds in found.items()}
+                seconds_by_label[label].append(run(count) / count)
+        typical = {label: statistics.median(seconds) for label, seconds in seconds_by_label.items()}
         for label, seconds in typical.items():
             wanted = WANTED.get((name, label))
             goal = "" if wanted is None else f" (asked: {wanted})"

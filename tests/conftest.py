@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from lidp.store import Store
-from tests.engine import run
+from tests.sample_targets import run
 
 # Examples follow from the test alone, on any machine and in any order: no deadline that load could break, no leftovers.
 settings.register_profile("lidp", deadline=None, derandomize=True, database=None)

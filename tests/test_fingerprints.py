@@ -10,7 +10,7 @@ import pytest
 
 from lidp import Target
 from lidp.fingerprints import fingerprint
-from tests.engine import Numbers, closeness
+from tests.sample_targets import Numbers, closeness
 
 CONSTANTS = """
 NOISE = {noise!r}

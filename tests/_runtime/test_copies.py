@@ -7,7 +7,7 @@ import pytest
 
 from lidp import AuditFailed, Target
 from lidp._runtime.copies import copy_for_run
-from tests.engine import Numbers, closeness, run
+from tests.sample_targets import Numbers, closeness, run
 
 
 class Record:

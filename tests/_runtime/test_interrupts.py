@@ -8,12 +8,12 @@ import sys
 import pytest
 
 import lidp
-from tests.engine import finished, wait_for_more
 from tests.pages import ROOT
+from tests.sample_targets import finished, wait_for_more
 from tests.waiting import PATIENCE
 
 AUDIT = [
-    sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
+    sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
     "--stop-when", "never", "--quiet",
 ]  # fmt: skip
 

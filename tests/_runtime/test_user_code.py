@@ -16,8 +16,8 @@ from lidp._runtime.workers import Dismissed
 from lidp.errors import AuditFailed
 from lidp.result import AuditInterrupted
 from lidp.trials.executors import Processes, Serial
-from tests import engine
-from tests.engine import Numbers, closeness, leaky, run, same
+from tests import sample_targets
+from tests.sample_targets import Numbers, closeness, leaky, run, same
 
 EXECUTORS = [Serial(), Processes(2)]
 
@@ -75,7 +75,7 @@ def test_any_exception_of_a_score_leaves_its_canary_unscored(kind, executor, man
 
 @pytest.mark.parametrize("kind", RAISED)
 def test_any_exception_of_a_batch_falls_back_to_single_runs(kind):
-    class Batch(engine.Many):
+    class Batch(sample_targets.Many):
         def run_many(self, datasets, rngs):
             raise kind
 
@@ -122,7 +122,7 @@ def test_a_signal_interrupts_the_audit(tmp_path):
 
     with pytest.raises(AuditInterrupted):
         run(Target(mechanism, Numbers(), closeness), store=tmp_path / "a.db")
-    assert engine.finished(tmp_path / "a.db") == 9
+    assert sample_targets.finished(tmp_path / "a.db") == 9
 
 
 def test_a_signal_handler_of_the_user_may_interrupt_the_audit():
@@ -216,7 +216,7 @@ EXIT_MODES = ["returns", "raises", "exits"]
 @pytest.mark.parametrize("exit_mode", EXIT_MODES)
 @pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=repr)
 def test_a_forked_child_does_not_continue_the_audit(design, exit_mode, executor, tmp_path):
-    claim = engine.claim_for(design)
+    claim = sample_targets.claim_for(design)
     target = Target(Forks(exit_mode, tmp_path), Numbers(), closeness, dataset=[0.5], name="x")
     result = run(target, claim=claim, design=design, trials=5, executor=executor, store=tmp_path / "a.db")
     plain = Target(leaky, Numbers(), closeness, dataset=[0.5], name="x")

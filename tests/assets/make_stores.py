@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import lidp
-from tests.engine import LEAKY, SILENT
 from tests.pairs.test_pair_stores import Texts
+from tests.sample_targets import LEAKY, SILENT
 
 FOLDER = Path(__file__).parent
 

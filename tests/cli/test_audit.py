@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from tests.cli.invoke import lidp
-from tests.engine import wait_for_more
 from tests.pages import ROOT
+from tests.sample_targets import wait_for_more
 from tests.waiting import PATIENCE
 
 
@@ -21,12 +21,12 @@ def _from_the_root(monkeypatch):
 
 def test_a_leak_by_module_and_by_file(capsys, tmp_path):
     common = ("--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 60, "--json")
-    code, out, _ = lidp(capsys, "audit", "tests.engine:LEAKY", *common, "--report", tmp_path / "r.json")
+    code, out, _ = lidp(capsys, "audit", "tests.sample_targets:LEAKY", *common, "--report", tmp_path / "r.json")
     assert code == 1
     assert json.loads(out)["verdict"] == "refuted"
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "refuted"
     target = tmp_path / "mine.py"
-    target.write_text("from tests.engine import SILENT as target\n")
+    target.write_text("from tests.sample_targets import SILENT as target\n")
     code, out, _ = lidp(capsys, "audit", f"{target}:target", *common)
     assert code == 0
     assert json.loads(out)["verdict"] == "not refuted"
@@ -35,7 +35,7 @@ def test_a_leak_by_module_and_by_file(capsys, tmp_path):
 @pytest.mark.parametrize("design", ["coin-flip", "leave-one-out", "replace-one"])
 def test_designs_by_name(capsys, design):
     code, out, _ = lidp(
-        capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--canaries", 4, "--trials", 90, "--design", design
+        capsys, "audit", "tests.sample_targets:LEAKY", "--epsilon", 1, "--canaries", 4, "--trials", 90, "--design", design
     )
     assert code == 1
     assert out.startswith("refuted: leaky claims")
@@ -51,8 +51,8 @@ def test_an_interrupt_prints_the_bound_and_the_command_to_resume(tmp_path):
     store = tmp_path / "a.db"
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "2000", "--canaries", "4",
-            "--store", str(store), "--workers", "2",
+            sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "2000",
+            "--canaries", "4", "--store", str(store), "--workers", "2",
         ],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         # Shells start background jobs with interrupts ignored, and that is inherited.
@@ -69,29 +69,29 @@ def test_an_interrupt_prints_the_bound_and_the_command_to_resume(tmp_path):
 
 BAD = [
     (["audit"], "Missing argument"),
-    (["audit", "tests.engine:LEAKY"], "--epsilon"),
+    (["audit", "tests.sample_targets:LEAKY"], "--epsilon"),
     (["audit", "nonsense", "--epsilon", "1"], "the target must be"),
     (["audit", "no.such.module:x", "--epsilon", "1"], "there is no module"),
     (["audit", "none.py:x", "--epsilon", "1"], "no such file"),
-    (["audit", "tests.engine:NOTHING", "--epsilon", "1"], "has no 'NOTHING'"),
-    (["audit", "tests.engine:NOT_A_TARGET", "--epsilon", "1"], "is a int, not a lidp.Target"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "-1"], "epsilon must be"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--delta", "1"], "delta must be"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--design", "x"], "design must be"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--canaries", "0"], "canaries must be"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--workers", "0"], "workers must be"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--stop-when", "x"], "stop_when must be"),
+    (["audit", "tests.sample_targets:NOTHING", "--epsilon", "1"], "has no 'NOTHING'"),
+    (["audit", "tests.sample_targets:NOT_A_TARGET", "--epsilon", "1"], "is a int, not a lidp.Target"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "-1"], "epsilon must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--delta", "1"], "delta must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--design", "x"], "design must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--canaries", "0"], "canaries must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--workers", "0"], "workers must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--stop-when", "x"], "stop_when must be"),
     (
-        ["audit", "tests.engine:LEAKY", "--epsilon", "1", "--method", "one-run", "--stop-when", "refuted"],
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--method", "one-run", "--stop-when", "refuted"],
         "not anytime-valid",
     ),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--neighbours", "x"], "neighbours must be"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--neighbours", "x"], "neighbours must be"),
     (["audit", "gaussian", "--epsilon", "1"], "delta above 0"),
     (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], "at most 500"),
-    (["audit", "tests.engine:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], "no such folder"),
-    (["audit", "tests.engine:BROKEN", "--epsilon", "1", "--trials", "4"], "all 4 trials failed"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], "no such folder"),
+    (["audit", "tests.sample_targets:BROKEN", "--epsilon", "1", "--trials", "4"], "all 4 trials failed"),
     (
-        ["audit", "tests.engine:LEAKY", "--epsilon", "1", "--design", "replace-one", "--neighbours", "replace-one"],
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--design", "replace-one", "--neighbours", "replace-one"],
         "--neighbours is for --design coin-flip",
     ),
 ]
@@ -120,7 +120,7 @@ def test_a_target_that_cannot_be_loaded_exits_with_2(capsys, tmp_path):
 
 def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):
     command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "2",
+        sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "2",
     ]  # fmt: skip
     loud = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "trials," in loud.stderr

@@ -6,8 +6,8 @@ import pytest
 
 from lidp import AuditInterrupted, Claim, CoinFlip, EpsilonBound, audit
 from tests.cli.invoke import lidp
-from tests.engine import LEAKY, SLOW, InterruptedAfter
 from tests.pages import ROOT
+from tests.sample_targets import LEAKY, SLOW, InterruptedAfter
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +72,8 @@ def test_an_unfinished_store_whose_claim_is_refuted_so_far_is_provisional_if_it_
 def test_bounding_a_store_uses_its_own_method_and_failure_probability(capsys, tmp_path):
     store = tmp_path / "a.db"
     lidp(
-        capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 50, "--store", store,
-        "--method", "one-run", "--failure-probability", "0.001",
+        capsys, "audit", "tests.sample_targets:LEAKY", "--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 50,
+        "--store", store, "--method", "one-run", "--failure-probability", "0.001",
     )  # fmt: skip
     found = json.loads(lidp(capsys, "bound", store, "--json")[1])
     assert (found["method"], found["failure_probability"]) == ("one-run", 0.001)

@@ -12,7 +12,7 @@ from lidp.cli.app import run
 TARGET = """
 import asyncio, atexit, os, signal, sys
 from lidp import Target
-from tests.engine import Numbers, closeness, leaky, silent
+from tests.sample_targets import Numbers, closeness, leaky, silent
 
 {before}
 
@@ -104,7 +104,7 @@ def test_whatever_a_target_does_to_its_process(write, before, within, expected):
 
 
 def test_a_leak_that_is_refuted_exits_with_1_whoever_reads(tmp_path):
-    words = ("audit", "tests.engine:LEAKY", "--epsilon", "1", "--delta", "1e-5", "--trials", "60", "--quiet")
+    words = ("audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--delta", "1e-5", "--trials", "60", "--quiet")
     assert lidp(*words)[0] == 1
     reader, writer = os.pipe()
     os.close(reader)  # nobody reads what it prints
@@ -113,7 +113,7 @@ def test_a_leak_that_is_refuted_exits_with_1_whoever_reads(tmp_path):
     assert (code, complaint) == (1, "")
 
 
-LEAK = "audit tests.engine:LEAKY --epsilon 1 --delta 1e-5 --trials 60 --quiet"
+LEAK = "audit tests.sample_targets:LEAKY --epsilon 1 --delta 1e-5 --trials 60 --quiet"
 CLOSED = [">&-", "2>&-", "<&- >&- 2>&-"]
 COMMANDS = [
     ("--help", 0),

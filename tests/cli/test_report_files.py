@@ -18,7 +18,7 @@ def test_a_report_never_replaces_the_store(capsys, tmp_path, monkeypatch, report
     Path("sub").mkdir()
     Path("link.db").symlink_to("n.db")
     Path("folder").symlink_to(".")
-    words = ("audit", "tests.engine:SILENT", "--epsilon", 9, "--trials", 3, "--store", "n.db", "--quiet")
+    words = ("audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 3, "--store", "n.db", "--quiet")
     code, out, err = lidp(capsys, *words, "--report", report)
     assert (code, out) == (2, "")
     assert "a report must not replace" in err
@@ -37,7 +37,17 @@ def test_a_report_never_replaces_the_store(capsys, tmp_path, monkeypatch, report
 
 def test_a_report_never_replaces_what_a_linked_store_leads_to(capsys, tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "n.db")
-    words = ("audit", "tests.engine:SILENT", "--epsilon", 9, "--trials", 3, "--quiet", "--store", tmp_path / "link.db")
+    words = (
+        "audit",
+        "tests.sample_targets:SILENT",
+        "--epsilon",
+        9,
+        "--trials",
+        3,
+        "--quiet",
+        "--store",
+        tmp_path / "link.db",
+    )
     for report in ("n.db", "n.db-wal", "link.db-lock"):
         code, _, err = lidp(capsys, *words, "--report", tmp_path / report)
         assert code == 2

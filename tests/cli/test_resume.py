@@ -18,7 +18,7 @@ def test_a_store_is_resumed_bounded_and_refused(capsys, tmp_path):
     store = tmp_path / "a.db"
     arguments = (
         "audit",
-        "tests.engine:LEAKY",
+        "tests.sample_targets:LEAKY",
         "--epsilon",
         1,
         "--delta",
@@ -44,7 +44,7 @@ def test_a_store_is_resumed_bounded_and_refused(capsys, tmp_path):
 
 def test_a_damaged_store_is_one_line(capsys, tmp_path):
     store = tmp_path / "a.db"
-    lidp(capsys, "audit", "tests.engine:LEAKY", "--epsilon", 1, "--canaries", 2, "--trials", 9, "--store", store)
+    lidp(capsys, "audit", "tests.sample_targets:LEAKY", "--epsilon", 1, "--canaries", 2, "--trials", 9, "--store", store)
     with sqlite3.connect(store) as connection:
         connection.execute("DELETE FROM scores WHERE trial = 3")
     connection.close()

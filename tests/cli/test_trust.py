@@ -10,14 +10,14 @@ from lidp.cli import trust
 from lidp.cli.app import run as lidp_command
 from lidp.engine.audit import resume
 from lidp.store import Store
-from tests.engine import Numbers, closeness, leaky, run
 from tests.pages import ROOT
+from tests.sample_targets import Numbers, closeness, leaky, run
 from tests.stores import edit
 
 TELLTALE = """
 from pathlib import Path
 import lidp
-from tests.engine import Numbers, closeness, leaky
+from tests.sample_targets import Numbers, closeness, leaky
 Path(__file__).with_name("was-run").touch()
 target = lidp.Target(leaky, Numbers(), closeness)
 """

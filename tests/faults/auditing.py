@@ -12,8 +12,8 @@ import lidp
 from lidp import Claim, CoinFlip
 from lidp.cli.app import run as run_command
 from lidp.store import Store
-from tests.engine import finished, same
 from tests.faults import targets
+from tests.sample_targets import finished, same
 from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parent.parent.parent

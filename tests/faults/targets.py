@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from lidp import Target
-from tests.engine import Numbers, closeness, leaky
+from tests.sample_targets import Numbers, closeness, leaky
 
 GATE = "LIDP_TEST_GATE"
 """The environment variable with the path of the file for which ``GATED`` waits."""

@@ -8,8 +8,8 @@ import pytest
 
 import lidp as library
 from lidp import Claim, CoinFlip
-from tests.engine import LEAKY
 from tests.fuzz.harness import lidp, mutated
+from tests.sample_targets import LEAKY
 
 EXAMPLES = 60
 SLOW_BLOCKS = 10

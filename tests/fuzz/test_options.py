@@ -46,9 +46,9 @@ WORDS = {
     "--data": ["x.npz", "file.txt", "folder", "nowhere"],
 }
 ARGUMENTS = {
-    "audit": ["tests.engine:LEAKY", "tests.engine:LEAKY", "tests.engine:BROKEN", "tests.engine:NOT_A_TARGET", "gaussian",
-              "catalogue:x", "dpsgd", "x", "x:y", "file.txt:x", "", "os:getcwd"],
-    "audit-pair": ["catalogue:laplace", "catalogue:x", "tests.engine:LEAKY", "x", "x:y", "", "os:getcwd"],
+    "audit": ["tests.sample_targets:LEAKY", "tests.sample_targets:LEAKY", "tests.sample_targets:BROKEN", "tests.sample_targets:NOT_A_TARGET",
+              "gaussian", "catalogue:x", "dpsgd", "x", "x:y", "file.txt:x", "", "os:getcwd"],
+    "audit-pair": ["catalogue:laplace", "catalogue:x", "tests.sample_targets:LEAKY", "x", "x:y", "", "os:getcwd"],
     "audit-program": ["no-such-program {data} {out}", "sh", "x && y {data} {out}", "'{data} {out}", ""],
     "resume": ["a.db", "file.txt", "nowhere", "folder", ""],
     "bound": ["a.db", "a.npz", "s.npz", "file.txt", "folder", "nowhere.csv", ""],
@@ -127,7 +127,17 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").write_text("hello\n")
     assert lidp(
-        "audit", "tests.engine:LEAKY", "--epsilon", "1", "--trials", "3", "--canaries", "2", "--store", "a.db", "--quiet"
+        "audit",
+        "tests.sample_targets:LEAKY",
+        "--epsilon",
+        "1",
+        "--trials",
+        "3",
+        "--canaries",
+        "2",
+        "--store",
+        "a.db",
+        "--quiet",
     )
     assert lidp("simulate", "gaussian", "--out", "s.npz", "--trials", "5", "--canaries", "3")
     return tmp_path

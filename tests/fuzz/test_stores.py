@@ -41,7 +41,7 @@ def stores(tmp_path_factory):
     for name, options in DESIGNS.items():
         words = [
             "audit",
-            "tests.engine:LEAKY",
+            "tests.sample_targets:LEAKY",
             "--epsilon",
             "1",
             "--delta",

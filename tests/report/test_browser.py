@@ -11,9 +11,9 @@ import pytest
 import lidp
 from lidp import CoinFlip, LeaveOneOut, TargetSpec, Verdict, Wilson
 from lidp.report.comparison import Comparison
-from tests.engine import run as audit
 from tests.report.results import pair_result, result_like, scores_like
 from tests.report.test_page import EVIL, value_at
+from tests.sample_targets import run as audit
 from tests.waiting import PATIENCE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need the Python package selenium")
@@ -100,7 +100,7 @@ def results():
         "refuted": replace(
             leaky,
             configuration=dict(
-                audit(trials=2, target_spec=TargetSpec("python", {"path": "tests.engine:LEAKY"})).configuration
+                audit(trials=2, target_spec=TargetSpec("python", {"path": "tests.sample_targets:LEAKY"})).configuration
             ),
         ),
         "not-refuted": replace(leaky, verdict=Verdict.NOT_REFUTED, facts={"σ": 2.5, "noise": "Gaussian"}),

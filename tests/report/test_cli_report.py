@@ -27,7 +27,7 @@ def _from_the_root(monkeypatch):
 def store(tmp_path, capsys):
     path = tmp_path / "a.db"
     common = ("--epsilon", 1, "--delta", "1e-5", "--canaries", 8, "--trials", 60, "--quiet")
-    assert lidp(capsys, "audit", "tests.engine:LEAKY", *common, "--store", path)[0] == 1
+    assert lidp(capsys, "audit", "tests.sample_targets:LEAKY", *common, "--store", path)[0] == 1
     return path
 
 
@@ -44,7 +44,7 @@ def test_a_store_becomes_a_page(capsys, store, tmp_path):
 
 
 def test_the_report_of_an_audit_is_a_page_or_json(capsys, tmp_path):
-    common = ("audit", "tests.engine:LEAKY", "--epsilon", 1, "--canaries", 8, "--trials", 40, "--quiet", "--report")
+    common = ("audit", "tests.sample_targets:LEAKY", "--epsilon", 1, "--canaries", 8, "--trials", 40, "--quiet", "--report")
     assert lidp(capsys, *common, tmp_path / "r.html")[0] == 1
     Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert lidp(capsys, *common, tmp_path / "r.json")[0] == 1
@@ -53,7 +53,9 @@ def test_the_report_of_an_audit_is_a_page_or_json(capsys, tmp_path):
 
 def test_side_by_side(capsys, store, tmp_path):
     other = tmp_path / "b.db"
-    lidp(capsys, "audit", "tests.engine:SILENT", "--epsilon", 1, "--delta", "1e-5", "--trials", 30, "--store", other)
+    lidp(
+        capsys, "audit", "tests.sample_targets:SILENT", "--epsilon", 1, "--delta", "1e-5", "--trials", 30, "--store", other
+    )
     code, out, _ = lidp(capsys, "compare", store, other, "-o", tmp_path / "compare.html")
     assert code == 0
     assert "leaky" in out

@@ -14,8 +14,8 @@ from lidp.cli.audit_dpsgd import DpsgdOptions
 from lidp.cli.audit_program import ProgramOptions
 from lidp.engine.plan import AuditPlan
 from lidp.report.command import command_of
-from tests.engine import Numbers, closeness
-from tests.engine import run as audit
+from tests.sample_targets import Numbers, closeness
+from tests.sample_targets import run as audit
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -28,11 +28,11 @@ def _from_the_root(monkeypatch):
 @pytest.mark.parametrize(
     "options",
     [
-        "audit tests.engine:LEAKY --epsilon 1 --trials 12 --canaries 6",
-        "audit tests.engine:LEAKY --epsilon 0.1 --delta 1e-5 --trials 12 --canaries 6 --neighbours replace-one --seed 7",
-        "audit tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design leave-one-out --method wilson",
-        "audit tests.engine:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
-        "audit tests.engine:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
+        "audit tests.sample_targets:LEAKY --epsilon 1 --trials 12 --canaries 6",
+        "audit tests.sample_targets:LEAKY --epsilon 0.1 --delta 1e-5 --trials 12 --canaries 6 --neighbours replace-one --seed 7",
+        "audit tests.sample_targets:SILENT --epsilon 1 --trials 9 --canaries 4 --design leave-one-out --method wilson",
+        "audit tests.sample_targets:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
+        "audit tests.sample_targets:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
         "audit gaussian --epsilon 1 --delta 1e-5 --trials 4 --canaries 5",
         pytest.param(
             "audit-dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
@@ -95,7 +95,7 @@ def test_a_pair(capsys, tmp_path):
     assert first["bound"] == second["bound"]
 
 
-PYTHON = TargetSpec("python", {"path": "tests.engine:LEAKY"})
+PYTHON = TargetSpec("python", {"path": "tests.sample_targets:LEAKY"})
 
 
 def test_what_no_command_can_repeat():

@@ -16,9 +16,9 @@ from lidp.report.tables import numbers_behind
 from lidp.report.texts import LONGEST, clean
 from lidp.result import TrialNote
 from lidp.rounding import at_least
-from tests.engine import LEAKY
-from tests.engine import run as audit
 from tests.report.results import CASES, case, every_case, pair_result, result_like, scores_like
+from tests.sample_targets import LEAKY
+from tests.sample_targets import run as audit
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

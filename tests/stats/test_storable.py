@@ -17,7 +17,7 @@ from lidp import METHODS, Claim, ClassNotImported, CoinWager, InvalidArgument, L
 from lidp.citations import bibtex
 from lidp.cli.app import run as command
 from lidp.stats.storable import Storable, code_digest, from_plain, to_plain
-from tests.engine import LEAKY, InterruptedAfter
+from tests.sample_targets import LEAKY, InterruptedAfter
 from tests.stats.own_methods import Hoeffding, MeanOfTuning
 
 AUDIT = {"claim": Claim(0.05, 1e-5), "design": LeaveOneOut(3, 3), "trials": 60, "seed": 1, "stop_when": "never"}
@@ -252,7 +252,7 @@ def foreign_store(tmp_path, monkeypatch, request):
     text = f"from pathlib import Path\nPath('imported').touch()\n{MODULE.read_text(encoding='utf-8')}"
     (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
     script = (
-        f"import lidp, json, {module}\nfrom tests.engine import LEAKY\nfrom tests.stats.test_storable import AUDIT\n"
+        f"import lidp, json, {module}\nfrom tests.sample_targets import LEAKY\nfrom tests.stats.test_storable import AUDIT\n"
         f"result = lidp.audit(LEAKY, method={module}.Hoeffding(-0.05), store='a.db', **AUDIT)\n"
         "open('w.json', 'w').write(json.dumps(result.witness()))\n"
     )
@@ -321,7 +321,7 @@ def test_resume_imports_the_module_of_the_method(tmp_path, capsys):
     options = AUDIT | {
         "method": Hoeffding(-0.05),
         "store": path,
-        "target_spec": lidp.TargetSpec("python", {"path": "tests.engine:LEAKY"}),
+        "target_spec": lidp.TargetSpec("python", {"path": "tests.sample_targets:LEAKY"}),
     }
     with pytest.raises(lidp.AuditInterrupted):
         lidp.audit(LEAKY, executor=InterruptedAfter(20), **options)

@@ -13,7 +13,7 @@ from lidp import AuditFailed, StoreError, Target
 from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store, is_store
 from lidp.trials.executor import Executor
-from tests.engine import Numbers, closeness, finished, leaky, run
+from tests.sample_targets import Numbers, closeness, finished, leaky, run
 from tests.stores import trial
 from tests.waiting import PATIENCE, wait_until
 
@@ -86,7 +86,7 @@ GATED = """
 import time
 from pathlib import Path
 import lidp
-from tests.engine import Numbers, closeness
+from tests.sample_targets import Numbers, closeness
 
 def mechanism(dataset, rng):
     while rng.bit_generator.seed_seq.spawn_key[0] >= int(Path({gate!r}).read_text() or 0):

@@ -16,7 +16,7 @@ from lidp import StoreError
 from lidp.cli.app import run as lidp_command
 from lidp.designs.trial_record import TrialRecord
 from lidp.store import Store, files, is_store, schema
-from tests.engine import finished, run
+from tests.sample_targets import finished, run
 from tests.stores import edit, trial
 from tests.waiting import PATIENCE
 

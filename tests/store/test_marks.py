@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lidp.store import Store
 from lidp.store.marks import made_by_this_user, user_mark
-from tests.engine import run
+from tests.sample_targets import run
 
 
 def test_a_mark_is_valid_for_one_key_one_audit_and_one_folder(store, monkeypatch, tmp_path):

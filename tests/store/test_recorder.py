@@ -1,7 +1,7 @@
 """The recorder saves finished trials while others still run."""
 
 from lidp import Target
-from tests.engine import Numbers, closeness, finished, leaky, run
+from tests.sample_targets import Numbers, closeness, finished, leaky, run
 from tests.waiting import wait_until
 
 

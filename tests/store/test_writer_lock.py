@@ -7,7 +7,7 @@ import pytest
 from lidp import StoreError
 from lidp.store import Store
 from lidp.store.writer_lock import WriterLock
-from tests.engine import finished
+from tests.sample_targets import finished
 from tests.stores import trial
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lidp import AuditFailed, Claim, InvalidArgument, TargetSpec
 from lidp.target_spec.python_path import find_object
-from tests import engine
+from tests import sample_targets
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def file(tmp_path):
 
 
 def test_an_object_of_a_module():
-    assert find_object("tests.engine:LEAKY") is engine.LEAKY
+    assert find_object("tests.sample_targets:LEAKY") is sample_targets.LEAKY
 
 
 def test_an_attribute_in_a_file_that_imports_its_neighbour(file):
@@ -40,7 +40,7 @@ def test_a_path_without_a_file_or_an_object_is_refused(path):
     [
         ("no_such_module:x", "there is no module 'no_such_module'"),
         ("no_such_file.py:x", "there is no such file"),
-        ("tests.engine:NOTHING", "has no 'NOTHING'"),
+        ("tests.sample_targets:NOTHING", "has no 'NOTHING'"),
     ],
 )
 def test_an_object_that_does_not_exist_is_refused(path, message):
@@ -58,9 +58,9 @@ def test_a_file_that_raises_ends_the_audit(tmp_path, raised):
 @pytest.mark.parametrize(
     ("kind", "path", "message"),
     [
-        ("python", "tests.engine:NOT_A_TARGET", "is a int, not a lidp.Target"),
+        ("python", "tests.sample_targets:NOT_A_TARGET", "is a int, not a lidp.Target"),
         ("python", "sys:version_info", "use lidp audit-pair"),  # a tuple
-        ("pair", "tests.engine:LEAKY", "is a Target, not a lidp.PairTarget"),
+        ("pair", "tests.sample_targets:LEAKY", "is a Target, not a lidp.PairTarget"),
     ],
 )
 def test_an_object_of_the_wrong_type_is_refused(kind, path, message):

@@ -111,7 +111,7 @@ def test_reading_specs_imports_neither_targets_nor_libraries_for_training(tmp_pa
 
 def test_loading_makes_the_target_of_each_kind(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "import lidp\nfrom tests.engine import LEAKY as target\npair = (lambda data, rng: data, 0, 1)\n"
+        "import lidp\nfrom tests.sample_targets import LEAKY as target\npair = (lambda data, rng: data, 0, 1)\n"
     )
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "x.npz", x=rng.standard_normal((40, 3)), y=np.arange(40) % 2)
@@ -131,6 +131,6 @@ def test_loading_makes_the_target_of_each_kind(tmp_path):
 
 
 def test_a_result_carries_the_spec_as_plain_data():
-    spec = TargetSpec("python", {"path": "tests.engine:LEAKY"})
+    spec = TargetSpec("python", {"path": "tests.sample_targets:LEAKY"})
     result = lidp.audit(spec.load(Claim(1)), claim=Claim(1), trials=2, design=lidp.CoinFlip(2), target_spec=spec)
-    assert result.configuration["target_spec"] == {"kind": "python", "options": {"path": "tests.engine:LEAKY"}}
+    assert result.configuration["target_spec"] == {"kind": "python", "options": {"path": "tests.sample_targets:LEAKY"}}

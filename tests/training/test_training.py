@@ -10,7 +10,7 @@ from lidp import Claim, CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, Repl
 from lidp.data import synthetic_purchases
 from lidp.testing.simulations import assert_covers
 from lidp.training import DPSGD, Canary, Kind, Network, Scoring, Training, TrainingSet, training_target
-from tests.engine import same
+from tests.sample_targets import same
 
 DATA = synthetic_purchases(400, 200, features=120, classes=4)
 CLAIM = Claim(2.0, 1e-5)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from lidp import Output
-from tests.engine import leaky
+from tests.sample_targets import leaky
 
 SMALL = {"node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": 80_000_000}
 LONGEST_TEST_SECONDS = 400  # for tests that take a few seconds, on a machine that is busy with other work

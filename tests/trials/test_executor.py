@@ -11,7 +11,7 @@ from lidp.result import AuditInterrupted
 from lidp.trials.executor import Executor, group_trials
 from lidp.trials.executors import Processes, Serial, choose_executor
 from lidp.trials.trial import TrialSetup
-from tests.engine import LEAKY, InterruptedAfter, Many, Numbers, closeness, leaky, run, same
+from tests.sample_targets import LEAKY, InterruptedAfter, Many, Numbers, closeness, leaky, run, same
 
 
 class Backwards(Executor):

@@ -16,8 +16,8 @@ from lidp.result import AuditInterrupted
 from lidp.store import Store
 from lidp.trials.processes import Processes, _Pool, _Worker
 from lidp.trials.trial import TrialSetup, failed_record
-from tests import engine
-from tests.engine import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
+from tests import sample_targets
+from tests.sample_targets import DESIGNS, LEAKY, Many, Numbers, Trouble, claim_for, closeness, leaky, run, same
 from tests.waiting import PATIENCE, wait_until_gone
 
 ROOT = Path(__file__).parent.parent.parent
@@ -86,7 +86,7 @@ def test_a_process_that_dies_costs_its_trial_only():
 
 
 def test_a_second_try_has_the_same_coins_and_stream(tmp_path):
-    fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
+    fragile = Target(sample_targets.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
     result = run(fragile, workers=2, trials=30, retry=True)
     assert result.retried_trials >= 2
     assert result.failed_runs == 0
@@ -219,13 +219,13 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path):
     """Only the parent is killed: the store can be opened again at once, and the audit resumed."""
     path = tmp_path / "a.db"
     command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
+        sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "3000", "--canaries", "4",
         "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
     ]  # fmt: skip
     for how, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 130)):
-        before = engine.finished(path)
+        before = sample_targets.finished(path)
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        engine.wait_for_more(path, before)
+        sample_targets.wait_for_more(path, before)
         os.kill(process.pid, how)
         complaint = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == code, complaint

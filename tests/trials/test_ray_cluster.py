@@ -10,7 +10,7 @@ pytest.importorskip("ray", reason="Ray is missing: pip install 'lidp[ray]'")
 from lidp.errors import InvalidArgument
 from lidp.trials.ray_cluster import Cluster
 from lidp.trials.ray_executor import Ray
-from tests.engine import run, same
+from tests.sample_targets import run, same
 
 pytestmark = pytest.mark.cluster
 

@@ -18,10 +18,10 @@ from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials import ray_executor
 from lidp.trials.ray_executor import Ray, _RayScheduler
 from lidp.trials.trial import TrialSetup
-from tests import engine
-from tests.engine import DESIGNS, Many, Numbers, claim_for, closeness, leaky, run, same
+from tests import sample_targets
 from tests.pages import ROOT
 from tests.pairs.test_pair_stores import Texts
+from tests.sample_targets import DESIGNS, Many, Numbers, claim_for, closeness, leaky, run, same
 from tests.trials.nodes import LONGEST_TEST_SECONDS, Located
 
 pytestmark = pytest.mark.cluster
@@ -207,7 +207,7 @@ def test_trials_that_no_node_can_ever_run_are_refused(ray):
 OWN_RAY = """
 import ray
 from lidp.trials.ray_executor import Ray
-from tests.engine import run, same
+from tests.sample_targets import run, same
 
 def watch(progress):
     if ray.is_initialized():
@@ -248,4 +248,4 @@ def test_options_out_of_range_are_refused(options, message):
 def test_without_ray_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InvalidArgument, match=r"pip install 'lidp\[ray\]'"):
-        lidp.audit(engine.LEAKY, claim=Claim(1.0), design=CoinFlip(2), trials=4, executor=Ray())
+        lidp.audit(sample_targets.LEAKY, claim=Claim(1.0), design=CoinFlip(2), trials=4, executor=Ray())

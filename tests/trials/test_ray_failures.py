@@ -19,8 +19,8 @@ from lidp.store import Store
 from lidp.trials import ray_executor
 from lidp.trials.dispatcher import Dispatcher
 from lidp.trials.ray_executor import Ray, _RayScheduler
-from tests import engine
-from tests.engine import Numbers, Trouble, closeness, leaky, run, same
+from tests import sample_targets
+from tests.sample_targets import Numbers, Trouble, closeness, leaky, run, same
 from tests.trials.nodes import Located
 from tests.waiting import wait_until
 
@@ -216,7 +216,7 @@ def test_a_trial_that_died_is_not_late_as_well(ray, monkeypatch):
 
 
 def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
-    fragile = Target(engine.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
+    fragile = Target(sample_targets.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
     result = run(fragile, executor=Ray(retry=True), trials=20)
     assert result.failed_runs == 0
     same(result, run(fragile, trials=20))

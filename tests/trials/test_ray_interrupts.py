@@ -15,8 +15,8 @@ from lidp.cli.app import run as run_command
 from lidp.result import AuditInterrupted
 from lidp.store import Store
 from lidp.trials.ray_executor import Ray
-from tests import engine
-from tests.engine import Numbers, closeness, run, same
+from tests import sample_targets
+from tests.sample_targets import Numbers, closeness, run, same
 from tests.trials.nodes import LONGEST_TEST_SECONDS, Located
 from tests.waiting import wait_until
 
@@ -80,11 +80,11 @@ def test_an_audit_whose_driver_and_node_were_killed_is_resumed(nodes, file, tmp_
     """On the same cluster: every trial once, the result that of one process."""
     store = tmp_path / "a.db"
     driver = start(command(file, store, nodes.address, 300), tmp_path)
-    engine.wait_for_more(store, 20)
+    sample_targets.wait_for_more(store, 20)
     driver.kill()
     driver.communicate(timeout=LONGEST_TEST_SECONDS)
     nodes.kill()
-    before = engine.finished(store)
+    before = sample_targets.finished(store)
     assert 20 < before < 300
     resume = ["resume", str(store), "--quiet", "--executor", "ray", "--ray-address", nodes.address]
     again = start(resume, tmp_path)
@@ -102,13 +102,13 @@ def test_an_interrupt_keeps_finished_trials_and_names_the_command_to_resume(node
     for how, name in ((signal.SIGINT, "a.db"), (signal.SIGTERM, "b.db")):
         store = tmp_path / name
         driver = start(command(file, store, nodes.address, 2000), tmp_path)
-        engine.wait_for_more(store, 5)
+        sample_targets.wait_for_more(store, 5)
         os.kill(driver.pid, how)
         complaint = driver.communicate(timeout=LONGEST_TEST_SECONDS)[1]
         assert driver.returncode == 130, complaint
         assert f"lidp resume {store} --executor ray --ray-address {nodes.address} --cpus-per-trial 1\n" in complaint
         assert "Traceback" not in complaint
-        assert 5 < engine.finished(store) < 2000
+        assert 5 < sample_targets.finished(store) < 2000
 
 
 def test_closing_cancels_running_tasks(ray, tmp_path):

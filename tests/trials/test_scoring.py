@@ -21,8 +21,8 @@ from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.testing.simulations import assert_breaks, assert_covers
 from lidp.trials.scoring import ScoringContext
-from tests.engine import Numbers, closeness
 from tests.refutations import BETA, BETTING, WAGER, count_refutations, method_for
+from tests.sample_targets import Numbers, closeness
 
 
 @dataclass(frozen=True)

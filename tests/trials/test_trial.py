@@ -17,7 +17,7 @@ from lidp import (
     Target,
 )
 from lidp.trials.trial import TrialSetup, lay_out, run_trials
-from tests.engine import Bits, NoisyCount, Numbers, itself
+from tests.sample_targets import Bits, NoisyCount, Numbers, itself
 
 
 @pytest.mark.parametrize("workers", [1, 2])

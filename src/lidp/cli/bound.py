@@ -122,13 +122,13 @@ def command(
             f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} gives no verdict "
             "until all trials are finished: resume the audit, or leave --claim out"
         )
-    found = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
-    refuted = judged is not None and found.refutes(judged)
+    result = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
+    refuted = judged is not None and result.refutes(judged)
     if as_json:
         verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
-        typer.echo(json.dumps({**found.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
+        typer.echo(json.dumps({**result.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
     else:
-        typer.echo(printable(found.describe(claim)))
+        typer.echo(printable(result.describe(claim)))
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:
@@ -170,36 +170,36 @@ def _bounds(
     scores: Scores, delta: float, failure_probability: float, direction: Direction
 ) -> dict[str, EpsilonBound | str]:
     """Return the bound of each method by name, or as text why the method does not apply."""
-    found: dict[str, EpsilonBound | str] = {}
+    results: dict[str, EpsilonBound | str] = {}
     for name, method in applicable(scores).items():
         if isinstance(method, str):
-            found[name] = method
+            results[name] = method
             continue
         try:
             chosen = type(method)(direction=direction)  # type: ignore[call-arg]  # every method of lidp has a direction
-            found[name] = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
+            results[name] = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
         except LidpError as error:
-            found[name] = str(error)
-    if all(isinstance(result, str) for result in found.values()):
-        raise InvalidArgument(next(str(result) for result in found.values()))
-    return found
+            results[name] = str(error)
+    if all(isinstance(result, str) for result in results.values()):
+        raise InvalidArgument(next(str(result) for result in results.values()))
+    return results
 
 
-def _print_json(found: dict[str, EpsilonBound | str], unfinished: bool) -> None:
+def _print_json(results: dict[str, EpsilonBound | str], unfinished: bool) -> None:
     plain = {
         "bounds": {
             name: {**result.to_dict(), "provisional": unfinished and not METHODS[name].anytime}
-            for name, result in found.items()
+            for name, result in results.items()
             if isinstance(result, EpsilonBound)
         },
-        "not_applicable": {name: result for name, result in found.items() if isinstance(result, str)},
+        "not_applicable": {name: result for name, result in results.items() if isinstance(result, str)},
         "warning": PICKING,
     }
     typer.echo(json.dumps(plain, indent=2, allow_nan=False))
 
 
 def _print_table(
-    found: dict[str, EpsilonBound | str],
+    results: dict[str, EpsilonBound | str],
     delta: float,
     failure_probability: float,
     *,
@@ -213,7 +213,7 @@ def _print_table(
     table.add_column("method")
     table.add_column("ε ≥", justify="right")
     table.add_column("guarantee")
-    for name, result in found.items():
+    for name, result in results.items():
         if isinstance(result, EpsilonBound):
             mark = ", provisional" if unfinished and not METHODS[name].anytime else ""
             table.add_row(name, fixed(result.epsilon, 3), f"{result.guarantee}{mark}")
@@ -224,7 +224,7 @@ def _print_table(
             "provisional: the audit is not finished, and these methods hold for the planned number of trials only",
             soft_wrap=True,
         )
-    others = [name for name, result in found.items() if isinstance(result, str)]
+    others = [name for name, result in results.items() if isinstance(result, str)]
     if others:
         console.print(f"not applicable: {', '.join(others)} (lidp bound ... --method NAME says why)", soft_wrap=True)
     if stopped_early:

@@ -50,20 +50,20 @@ def command(
     for name in chosen:
         try:
             with watching(quiet=quiet) as watch:
-                found = reproduce(name, scale=scale, out=out, workers=workers, minutes=minutes, watch=watch)
+                reproduction = reproduce(name, scale=scale, out=out, workers=workers, minutes=minutes, watch=watch)
         except KeyboardInterrupt:
             typer.echo("lidp: interrupted; the same command resumes", err=True)
             return 130
-        typer.echo(_describe(found))
+        typer.echo(_describe(reproduction))
     return 0
 
 
-def _describe(found: Reproduction) -> str:
-    left = f", {found.cells_left:,} cells left" if found.cells_left else ""
-    lines = [f"{found.experiment} ({found.scale}{left}) -> {found.folder}"]
-    for finding in found.findings:
+def _describe(reproduction: Reproduction) -> str:
+    left = f", {reproduction.cells_left:,} cells left" if reproduction.cells_left else ""
+    lines = [f"{reproduction.experiment} ({reproduction.scale}{left}) -> {reproduction.folder}"]
+    for finding in reproduction.findings:
         paper = "" if finding.paper is None else f", paper {finding.paper:g}"
-        verdict = {True: "holds", False: "DIFFERS", None: "-"}[found.holds(finding)]
+        verdict = {True: "holds", False: "DIFFERS", None: "-"}[reproduction.holds(finding)]
         ours = "not found" if finding.ours is None else f"{finding.ours:.4g}"
         lines.append(f"  {verdict:8} {finding.statement}: {ours}{paper}")
     return "\n".join(lines)

@@ -65,12 +65,12 @@ def find_object(path: str) -> Any:
     if not colon or not source or not name:
         raise InvalidArgument(f"the target must be package.module:object or path/file.py:object, got {path!r}")
     with Interrupts():  # to distinguish a real interrupt from a KeyboardInterrupt that the module raises
-        found: Any = load_module(source)
+        value: Any = load_module(source)
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise InvalidArgument(f"{source} has no {name!r}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def load_module(source: str) -> Any:

@@ -134,12 +134,12 @@ def run_traces(setup: Setup, indices: Sequence[int], times: int, seconds: float 
     if setup.design.has_canaries:  # otherwise records hold the outputs themselves
         probed = replace(probed, target=replace(setup.target, mechanism=recording))
     start = time.monotonic()
-    found: list[list[Trace]] = []
+    traces: list[list[Trace]] = []
     for index in indices:
-        if found and seconds is not None and time.monotonic() - start > seconds:
+        if traces and seconds is not None and time.monotonic() - start > seconds:
             break
-        found.append([_run_once(probed, index, recording) for _ in range(times)])
-    return found
+        traces.append([_run_once(probed, index, recording) for _ in range(times)])
+    return traces
 
 
 def _run_once(setup: Setup, index: int, recording: _Recording) -> Trace:
@@ -216,8 +216,8 @@ def _is_near(one: Shown, mine: Shown | None, first: Shown, second: Shown) -> boo
 
 
 def _equal(one: Floats, other: Floats) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
-    return found
+    equal: NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
+    return equal
 
 
 class _Recording:
@@ -261,12 +261,12 @@ def _parts(output: Any) -> _Parts | None:
     Of objects that are not data, such as models, only parameters and floats count: their pickles also hold identities and
     counters, which differ from run to run without any randomness.
     """
-    found = _Parts()
+    parts = _Parts()
     try:
-        known = found.add(output)
+        known = parts.add(output)
     except Exception:  # noqa: BLE001  # whatever an object may raise when it is looked at
         return None
-    return found if known else None
+    return parts if known else None
 
 
 @dataclass(eq=False)

@@ -15,8 +15,8 @@ from lidp.score_files import read_scores, write_scores
 from lidp.stats.storable import to_plain
 from lidp.store import Store
 from lidp.trials.trial import TrialSetup, run_trial
-from tests import engine
-from tests.engine import CLAIM, DESIGNS, LEAKY, SILENT, InterruptedAfter, Numbers, claim_for, closeness, run
+from tests import sample_targets
+from tests.sample_targets import CLAIM, DESIGNS, LEAKY, SILENT, InterruptedAfter, Numbers, claim_for, closeness, run
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
@@ -246,7 +246,7 @@ def test_preparation_runs_once_and_is_counted(tmp_path):
     def score(output, canary, prepared):
         return closeness(output, canary) + float(prepared["centre"].sum())
 
-    target = Target(engine.leaky, Numbers(), score, prepare=prepare)
+    target = Target(sample_targets.leaky, Numbers(), score, prepare=prepare)
     result = run(target, trials=20, store=tmp_path / "a.db")
     assert (result.preparation_models, result.models) == (16, 36)
     assert "(16 to prepare)" in str(result)
@@ -308,24 +308,24 @@ def test_invalid_argument_is_refused_by_name(options, error, message):
 
 def test_invalid_target_is_refused():
     with pytest.raises(InvalidArgument, match="needs canaries= and score="):
-        lidp.audit(engine.leaky, claim=CLAIM)
+        lidp.audit(sample_targets.leaky, claim=CLAIM)
     with pytest.raises(InvalidArgument, match="has its own"):
         lidp.audit(LEAKY, claim=CLAIM, canaries=Numbers())
     with pytest.raises(InvalidArgument, match="mechanism must be callable"):
         Target(3, Numbers(), closeness)
     with pytest.raises(InvalidArgument, match="score must be callable"):
-        Target(engine.leaky, Numbers(), 3)
+        Target(sample_targets.leaky, Numbers(), 3)
     with pytest.raises(InvalidArgument, match="draw"):
-        Target(engine.leaky, 3, closeness)  # type: ignore[arg-type]
+        Target(sample_targets.leaky, 3, closeness)  # type: ignore[arg-type]
 
     class Broken:
         def draw(self, rng, size):
             return [1.0]
 
     with pytest.raises(AuditFailed, match="gave 1 canaries instead of 2"):
-        run(Target(engine.leaky, Broken(), closeness))
+        run(Target(sample_targets.leaky, Broken(), closeness))
     with pytest.raises(AuditFailed, match=r"preparation of leaky failed: ZeroDivisionError"):
-        run(Target(engine.leaky, Numbers(), closeness, prepare=lambda d, rng: 1 / 0))
+        run(Target(sample_targets.leaky, Numbers(), closeness, prepare=lambda d, rng: 1 / 0))
 
 
 def test_metadata_that_json_cannot_hold_is_converted():
@@ -343,7 +343,7 @@ def test_error_while_drawing_canaries_ends_the_audit(workers):
             return rng.standard_normal(size)
 
     with pytest.raises(AuditFailed, match="drawing the canaries of trial"):
-        run(Target(engine.leaky, Moody(), closeness), workers=workers)
+        run(Target(sample_targets.leaky, Moody(), closeness), workers=workers)
 
 
 def test_output_printed_by_the_mechanism_stays_out_of_the_json(capfd):
@@ -353,7 +353,7 @@ def test_output_printed_by_the_mechanism_stays_out_of_the_json(capfd):
         code = command(
             [
                 "audit",
-                "tests.engine:CHATTY",
+                "tests.sample_targets:CHATTY",
                 "--epsilon",
                 "1",
                 "--trials",

@@ -10,8 +10,8 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.engine.ledger import Ledger
 from lidp.pairs.classifier import Views
 from lidp.pairs.scorer import PairScorer
-from tests.audit_engine.plans import canary_plan, canary_scorer, pair_plan
 from tests.designs.records import record_of
+from tests.engine.plans import canary_plan, canary_scorer, pair_plan
 
 DESIGNS = [CoinFlip(6), LeaveOneOut(4, 3), ReplaceOne(4, 3)]
 TRIALS = 12

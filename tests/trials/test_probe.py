@@ -20,7 +20,7 @@ from lidp.training.trainer import DPSGD
 from lidp.trials.executors import Processes, Serial
 from lidp.trials.probe import refuse_replays, run_traces
 from lidp.trials.trial import TrialSetup
-from tests.engine import Numbers, closeness, finished, itself, leaky, run, same
+from tests.sample_targets import Numbers, closeness, finished, itself, leaky, run, same
 
 OWN = np.random.default_rng(7)
 UNSEEDED = np.random.default_rng()
@@ -194,7 +194,7 @@ import numpy as np
 import lidp
 from lidp import Claim, CoinFlip, Target
 from lidp.errors import LidpError
-from tests.engine import Numbers, closeness
+from tests.sample_targets import Numbers, closeness
 
 FIXED = np.random.default_rng(5)
 

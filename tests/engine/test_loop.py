@@ -19,11 +19,11 @@ from lidp._runtime.interrupts import Interrupts, defer_signals
 from lidp.errors import AuditFailed, StoreError
 from lidp.result import AuditInterrupted
 from lidp.store import Store
-from tests import engine
-from tests.engine import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, run, same
+from tests import sample_targets
+from tests.sample_targets import DESIGNS, Many, Numbers, Trouble, claim_for, closeness, run, same
 from tests.waiting import PATIENCE
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def test_resuming_half_an_audit_is_the_same(tmp_path):
             raise Stop
 
     mark = tmp_path / "fast"
-    target = Target(engine.SlowUntil(str(mark)), Numbers(), closeness, dataset=[0.5], name="slow")
+    target = Target(sample_targets.SlowUntil(str(mark)), Numbers(), closeness, dataset=[0.5], name="slow")
     with pytest.raises(Stop):
         run(target, trials=1000, store=tmp_path / "a.db", watch=stopper)
-    assert 10 <= engine.finished(tmp_path / "a.db") < 1000
+    assert 10 <= sample_targets.finished(tmp_path / "a.db") < 1000
     mark.touch()
     same(run(target, trials=1000, store=tmp_path / "a.db"), run(target, trials=1000))
 
@@ -75,14 +75,14 @@ def test_killed_at_random_moments_and_resumed(tmp_path):
     """
     path = tmp_path / "a.db"
     command = [
-        sys.executable, "-m", "lidp", "audit", "tests.engine:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "4",
+        sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "4",
         "--workers", "2", "--store", str(path), "--stop-when", "never", "--quiet",
     ]  # fmt: skip
     rng = np.random.default_rng(0)
     kept: list[int] = []
     for _ in range(4):
         process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
-        engine.wait_for_more(path, len(kept) + int(rng.integers(40)))
+        sample_targets.wait_for_more(path, len(kept) + int(rng.integers(40)))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         with Store.read(path) as store:
@@ -92,7 +92,9 @@ def test_killed_at_random_moments_and_resumed(tmp_path):
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
     with Store.read(path) as store:
         assert store.finished() == list(range(400))
-    leaky = Target(engine.leaky, Numbers(), closeness, dataset=[0.5], name="slow")  # the same mechanism, without its sleep
+    leaky = Target(
+        sample_targets.leaky, Numbers(), closeness, dataset=[0.5], name="slow"
+    )  # the same mechanism, without its sleep
     same(lidp.result_of(path), lidp.audit(leaky, claim=Claim(9.0), design=CoinFlip(4), trials=400, stop_when="never"))
 
 
@@ -142,18 +144,22 @@ def test_a_method_that_is_not_anytime_valid_says_nothing_half_way(tmp_path):
 
     options = {"trials": 400, "store": tmp_path / "a.db", "method": lidp.OneRun(), "stop_when": None}
     with pytest.raises(AuditInterrupted) as caught:
-        run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
+        run(Target(sample_targets.slow, Numbers(), closeness), watch=interrupt, **options)
     assert caught.value.result is not None
     assert caught.value.result.verdict is Verdict.INCONCLUSIVE
     assert "gives no verdict until all 400 trials" in str(caught.value.result)
 
 
 def test_a_store_knows_what_was_audited(tmp_path):
-    run(Target(engine.NoisyCount(1.0), engine.Bits(), engine.itself), store=tmp_path / "a.db", trials=5)
+    run(
+        Target(sample_targets.NoisyCount(1.0), sample_targets.Bits(), sample_targets.itself),
+        store=tmp_path / "a.db",
+        trials=5,
+    )
     for other in (
-        Target(engine.NoisyCount(2.0), engine.Bits(), engine.itself),
-        Target(engine.NoisyCount(1.0), Numbers(), engine.itself),
-        Target(engine.NoisyCount(1.0), engine.Bits(), engine.itself, dataset=[1.0]),
+        Target(sample_targets.NoisyCount(2.0), sample_targets.Bits(), sample_targets.itself),
+        Target(sample_targets.NoisyCount(1.0), Numbers(), sample_targets.itself),
+        Target(sample_targets.NoisyCount(1.0), sample_targets.Bits(), sample_targets.itself, dataset=[1.0]),
     ):
         with pytest.raises(StoreError, match="is not what it was when"):
             run(other, store=tmp_path / "a.db", trials=5)
@@ -168,11 +174,11 @@ def test_an_interrupt_that_comes_while_writing_waits(tmp_path, interrupts):
             seen.append(progress.done)  # still here
 
     seen = []
-    target = Target(engine.slow, Numbers(), closeness)
+    target = Target(sample_targets.slow, Numbers(), closeness)
     with pytest.raises(AuditInterrupted):
         run(target, watch=interrupt, trials=400, store=tmp_path / "a.db")
     assert len(seen) == 1
-    assert engine.finished(tmp_path / "a.db") == seen[0]
+    assert sample_targets.finished(tmp_path / "a.db") == seen[0]
 
 
 def test_defer_signals(interrupts):
@@ -207,7 +213,7 @@ def test_a_trial_that_swallows_an_interrupt_has_not_failed(tmp_path, interrupts)
             except KeyboardInterrupt:
                 raise RuntimeError("a library that failed") from None
         calls.append(1)
-        return engine.leaky(dataset, rng)
+        return sample_targets.leaky(dataset, rng)
 
     calls = []
     target = Target(mechanism, Numbers(), closeness)
@@ -224,7 +230,7 @@ def test_interrupting_keeps_what_is_done(tmp_path):
             raise KeyboardInterrupt
 
     mark = tmp_path / "fast"
-    target = Target(engine.SlowUntil(str(mark)), Numbers(), closeness, dataset=[0.5])
+    target = Target(sample_targets.SlowUntil(str(mark)), Numbers(), closeness, dataset=[0.5])
     with pytest.raises(AuditInterrupted) as caught:
         run(target, trials=1000, store=tmp_path / "a.db", watch=interrupt)
     assert caught.value.result is not None
@@ -313,7 +319,7 @@ def test_an_interrupt_before_the_method_applies_is_an_interrupt(tmp_path):
         "stop_when": None,
     }
     with pytest.raises(AuditInterrupted) as caught:
-        run(Target(engine.slow, Numbers(), closeness), watch=interrupt, **options)
+        run(Target(sample_targets.slow, Numbers(), closeness), watch=interrupt, **options)
     assert caught.value.result is None or caught.value.result.provisional
 
 
@@ -329,7 +335,7 @@ def test_a_finished_preparation_is_not_deleted_with_its_store(tmp_path):
     class Canaries:
         draw = staticmethod(fails)
 
-    target = Target(engine.leaky, Canaries(), lambda output, canary, arrays: 0.0, prepare=prepare)
+    target = Target(sample_targets.leaky, Canaries(), lambda output, canary, arrays: 0.0, prepare=prepare)
     with pytest.raises(lidp.AuditFailed):
         run(target, store=path)
     with pytest.raises(lidp.StoreError, match="belongs to another audit: seed was"):

@@ -6,7 +6,7 @@ from lidp.engine.plan import AuditPlan
 from lidp.engine.scorer import CanaryScorer
 from lidp.pair_target import PairTarget
 from tests.designs.records import SEED
-from tests.engine import LEAKY, claim_for, leaky
+from tests.sample_targets import LEAKY, claim_for, leaky
 
 
 def canary_plan(design=None, *, trials=12, stop_when="never", method=None):

@@ -24,8 +24,8 @@ from lidp.engine.scorer import CanaryScorer
 from lidp.stats.gaussian_curve import sigma_for
 from lidp.testing.simulations import assert_breaks, assert_covers
 from lidp.trials.trial import TrialSetup, failed_record
-from tests.engine import Bits, NoisyCount, RandomizedResponse, itself
 from tests.refutations import BETA, BETTING, count_refutations, method_for
+from tests.sample_targets import Bits, NoisyCount, RandomizedResponse, itself
 
 EXACT = {
     "laplace": (Target(NoisyCount(1.0), Bits(), itself), Claim(1.0), CoinFlip(2)),

@@ -14,7 +14,7 @@ from lidp.errors import AuditFailed, InvalidArgument, StoreError
 from lidp.fingerprints import fingerprint
 from lidp.trials.executors import Processes
 from lidp.trials.ray_executor import Ray
-from tests.engine import Numbers, closeness, leaky, run
+from tests.sample_targets import Numbers, closeness, leaky, run
 
 
 def edited(factor):

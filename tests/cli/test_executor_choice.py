@@ -17,7 +17,7 @@ from lidp.cli.app import run as run_command
     ],
 )
 def test_options_that_do_not_fit_together_are_one_line(capsys, options, message):
-    for arguments in (["audit", "tests.engine:LEAKY", "--epsilon", "1"], ["resume", "a.db"]):
+    for arguments in (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1"], ["resume", "a.db"]):
         assert run_command([*arguments, *options]) == 2
         out, err = capsys.readouterr()
         assert out == ""
