@@ -46,8 +46,8 @@ WORDS = {
     "--data": ["x.npz", "file.txt", "folder", "nowhere"],
 }
 ARGUMENTS = {
-    "audit": ["tests.sample_targets:LEAKY", "tests.sample_targets:LEAKY", "tests.sample_targets:BROKEN", "tests.sample_targets:NOT_A_TARGET",
-              "gaussian", "catalogue:x", "dpsgd", "x", "x:y", "file.txt:x", "", "os:getcwd"],
+    "audit": ["tests.sample_targets:LEAKY", "tests.sample_targets:LEAKY", "tests.sample_targets:BROKEN",
+              "tests.sample_targets:NOT_A_TARGET", "gaussian", "catalogue:x", "dpsgd", "x", "x:y", "file.txt:x", "", "os:getcwd"],
     "audit-pair": ["catalogue:laplace", "catalogue:x", "tests.sample_targets:LEAKY", "x", "x:y", "", "os:getcwd"],
     "audit-program": ["no-such-program {data} {out}", "sh", "x && y {data} {out}", "'{data} {out}", ""],
     "resume": ["a.db", "file.txt", "nowhere", "folder", ""],
