@@ -7,6 +7,7 @@ import pytest
 
 from lidp import AuditFailed, Claim, Verdict, audit_pair
 from lidp.testing.simulations import assert_covers
+from lidp.trials.executor import Executor
 from tests.pairs.mechanisms import Laplace, randomized_response
 
 ONE = Claim(1.0)
@@ -109,3 +110,83 @@ def test_search_among_correct_pairs_is_refuted_at_most_as_often_as_stated():
         for seed in range(60)
     ]
     assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
+
+
+class LosesBlocks(Executor):
+    """Loses every block in which a run has died, as worker processes do; here without the processes."""
+
+    def __init__(self, mechanism):
+        self.mechanism = mechanism
+
+    def run(self, setup, indices):
+        for index in indices:
+            self.mechanism.deaths = 0
+            records = setup.run([index])
+            yield [setup.lost_record(index, "died", seconds=0.0)] if self.mechanism.deaths else records
+
+
+class DyingResponse:
+    """Randomized response, part of whose answer 1 is to die: exactly ε-DP, and dying is e^ε times as frequent on d1."""
+
+    def __init__(self, epsilon, death):
+        self.odds = np.exp(epsilon)
+        self.death = death
+        self.deaths = 0
+
+    def __call__(self, dataset, rng):
+        factor = self.odds if dataset else 1.0
+        drawn = rng.random()
+        if drawn < self.death * factor:
+            self.deaths += 1
+        return int(drawn < factor / (1 + self.odds))
+
+
+def test_tight_null_whose_deaths_lose_blocks_is_refuted_at_most_as_often_as_stated():
+    epsilon, alarms, lost = 1.0, 0, 0
+    for seed in range(150):
+        mechanism = DyingResponse(epsilon, death=0.002)
+        executor = LosesBlocks(mechanism)
+        result = audit_pair(mechanism, 0, 1, claim=Claim(epsilon), runs=600, seed=seed, executor=executor)
+        alarms += result.verdict is Verdict.REFUTED
+        lost += result.failed_runs
+    assert lost > 150 * 60  # blocks were lost, and many were not
+    assert lost < 150 * 500
+    assert_covers(alarms, 150, 0.05)
+
+
+class Counting:
+    """A classifier of a user's own: log-odds by the counts of the two coins for each output."""
+
+    def __init__(self):
+        self.counts = {}
+
+    def predict(self, outputs):
+        counts = [self.counts.get(value, (1.0, 1.0)) for value in outputs.identities.tolist()]
+        return np.array([np.log(one / zero) for zero, one in counts])
+
+    def learn(self, outputs, coins):
+        for value, coin in zip(outputs.identities.tolist(), coins, strict=True):
+            zero, one = self.counts.get(value, (1.0, 1.0))
+            self.counts[value] = (zero + (not coin), one + coin)
+
+    def explain(self):
+        return "counts"
+
+
+def test_tight_null_with_a_classifier_of_the_user_is_refuted_at_most_as_often_as_stated():
+    classifier = Counting()  # the same object throughout: every audit teaches a copy
+    verdicts = [
+        audit_pair(randomized_response(1.0), 0, 1, claim=ONE, runs=600, seed=seed % 75, classifier=classifier).verdict
+        for seed in range(150)
+    ]
+    assert verdicts[:75] == verdicts[75:]
+    assert_covers(verdicts[:75].count(Verdict.REFUTED), 75, 0.05)
+
+
+def test_tight_null_after_a_search_is_refuted_at_most_as_often_as_stated():
+    """All pairs are equally tight, so the search chooses by chance; a bound that reused its runs would be wrong."""
+    pairs = [(0, 1), (1, 0)] * 4
+    verdicts = [
+        audit_pair(randomized_response(1.0), pairs=pairs, claim=ONE, runs=700, seed=seed).verdict for seed in range(100)
+    ]
+    assert_covers(verdicts.count(Verdict.REFUTED), 100, 0.05)
