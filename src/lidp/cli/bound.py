@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import fields
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
+from lidp import checks
 from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
@@ -37,7 +37,6 @@ canary looks more inserted.
 Methods: {", ".join(METHODS)}. The default is coin-wager for coins and lifted-betting for arms.
 """
 
-Member = TypeVar("Member", bound=StrEnum)
 
 PICKING = "the best of these, picked after seeing them, is not a valid bound: choose the method beforehand"
 STOPPED = (
@@ -93,18 +92,18 @@ def command(
     if delta is None:
         raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
     failure_probability = 0.05 if failure_probability is None else failure_probability
-    judged = Claim(claim, delta, _member(Neighbours, "neighbours", neighbours)) if claim is not None else None
+    judged = Claim(claim, delta, checks.member(Neighbours, neighbours=neighbours)) if claim is not None else None
     if method == "all":
         if order is not None or threshold is not None or as_printed or judged is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
-        found_all = _bounds(scores, delta, failure_probability, _member(Direction, "direction", direction))
+        all_bounds = _bounds(scores, delta, failure_probability, checks.member(Direction, direction=direction))
         if as_json:
-            _print_json(found_all, unfinished)
+            _print_json(all_bounds, unfinished)
         else:
-            _print_table(found_all, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
+            _print_table(all_bounds, delta, failure_probability, unfinished=unfinished, stopped_early=scores.stopped_early)
         return 0
     kind = find_method(method, classes) if method is not None else None
-    settings: dict[str, Any] = {"direction": _member(Direction, "direction", direction)}
+    settings: dict[str, Any] = {"direction": checks.member(Direction, direction=direction)}
     if order is not None:
         settings["order"] = order
     if as_printed:
@@ -147,13 +146,6 @@ def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # no name makes it raise
         return None
     return result_of(file, methods=methods)
-
-
-def _member(kind: type[Member], name: str, value: str) -> Member:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidArgument(f"{name} must be one of {', '.join(kind)}, got {value!r}") from None
 
 
 def _build(kind: type[Method], options: dict[str, Any]) -> Method:

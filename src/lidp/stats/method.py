@@ -156,11 +156,7 @@ def check_scores(method: Method, scores: Scores) -> None:
 
 def check_direction(method: Method) -> None:
     """Accept a direction by its name; to be called from ``__post_init__``."""
-    try:
-        object.__setattr__(method, "direction", Direction(method.direction))
-    except ValueError:
-        known = ", ".join(Direction)
-        raise InvalidArgument(f"direction must be one of {known}, got {method.direction!r}") from None
+    object.__setattr__(method, "direction", checks.member(Direction, direction=method.direction))
 
 
 def check_probabilities(delta: float, failure_probability: float) -> tuple[float, float]:

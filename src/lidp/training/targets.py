@@ -92,8 +92,8 @@ class Training:
         checks.positive(batch_size=self.batch_size)
         # The accountant relies on clipping. To train without it, use Fault.NO_CLIPPING.
         checks.positive(clip_norm=self.clip_norm)
-        object.__setattr__(self, "sampling", _member(Sampling, "sampling", self.sampling))
-        object.__setattr__(self, "accountant", _member(Accountant, "accountant", self.accountant))
+        object.__setattr__(self, "sampling", checks.member(Sampling, sampling=self.sampling))
+        object.__setattr__(self, "accountant", checks.member(Accountant, accountant=self.accountant))
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ def training_target(
     without noise for gradient canaries, and 32 models with noise for example canaries. Raw scores of gradients need none.
     """
     training = training or Training()
-    canary_kind, injected_fault = _member(Canary, "canary", canary), _member(Fault, "fault", fault)
+    canary_kind, injected_fault = checks.member(Canary, canary=canary), checks.member(Fault, fault=fault)
     gradients = canary_kind in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
     canaries = checks.count(canaries=canaries)
-    scoring = _member(Scoring, "scores", scores)
+    scoring = checks.member(Scoring, scores=scores)
     pilotless = gradients and scoring is Scoring.RAW
     if pilotless and pilots is not None:
         raise InvalidArgument(f"raw scores of gradients are relative to no pilot models; leave pilots out, got {pilots}")
@@ -234,10 +234,3 @@ def _score(scoring: Scoring, plain: RowScore, trainer: DPSGD) -> Any:
             "examples have centred, raw or self-normalised scores"
         )
     return Decorrelated(plain, Contribution(plain, trainer.expected_shift))
-
-
-def _member(kind: Any, name: str, value: object) -> Any:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidArgument(f"{name} must be one of {', '.join(kind)}, got {value!r}") from None
