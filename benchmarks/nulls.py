@@ -23,7 +23,7 @@ from lidp import (
     Scores,
     Wilson,
 )
-from lidp.stats.gaussian_curve import gaussian_delta
+from lidp.curves.gaussian import gaussian_delta
 from lidp.stats.method import Method
 
 REPEATS = 200

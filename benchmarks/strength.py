@@ -11,9 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from lidp import CentralGrid, CoinFlip, CoinWager, LeaveOneOut, LiftedBetting, OneRun, SplitThreshold, Wilson
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import Design
 from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method
 
 SIGMA = 4.62**0.5

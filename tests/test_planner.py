@@ -10,8 +10,8 @@ from lidp import (
     Verdict,
 )
 from lidp.canaries.sphere import UniformSphere
+from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
-from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
 
 
 def gaussian_target(epsilon, delta, share, dimension):

@@ -91,6 +91,17 @@ MAHLOUJIFAR_2024 = Work(
 }"""
 )
 
+DONG_2022 = Work(
+    """@article{dong2022gaussian,
+  title   = {Gaussian Differential Privacy},
+  author  = {Dong, Jinshuo and Roth, Aaron and Su, Weijie J.},
+  journal = {Journal of the Royal Statistical Society Series B: Statistical Methodology},
+  volume  = {84},
+  number  = {1},
+  pages   = {3--37},
+  year    = {2022}
+}"""
+)
 NASR_2023 = Work(
     """@inproceedings{nasr2023tight,
   title     = {Tight Auditing of Differentially Private Machine Learning},

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lidp import checks
 from lidp.claim import Claim, Direction, Neighbours
+from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import InvalidArgument
 from lidp.rounding import at_least, exact
 
@@ -36,6 +37,28 @@ _MEANINGS = {
 }
 
 
+class Hypothesis(StrEnum):
+    """What is false if a bound refutes a claim. A curve may be false while its point (ε, δ) is true."""
+
+    POINT = "point"
+    CURVE = "curve"
+    CURVE_BY_CANARY = "curve, canary by canary"
+
+    @property
+    def meaning(self) -> str:
+        """Return the hypothesis in words."""
+        return _HYPOTHESES[self]
+
+
+_HYPOTHESES = {
+    Hypothesis.POINT: "the mechanism is (ε, δ)-DP",
+    Hypothesis.CURVE: "the mechanism has the claimed privacy curve or a smaller one",
+    Hypothesis.CURVE_BY_CANARY: (
+        "the output about each canary has the claimed privacy curve or a smaller one, independently of the other canaries"
+    ),
+}
+
+
 class Certainty(NamedTuple):
     """The name of a bound's probability and its value."""
 
@@ -51,13 +74,19 @@ class EpsilonBound:
     """A lower bound on ε at a given δ.
 
     Guarantee: unless an event of at most ``failure_probability`` happened, the mechanism is not (ε', δ)-DP
-    under ``neighbours`` for any ε' < ``epsilon``, in the sense of ``guarantee`` and under ``assumptions``.
+    under ``neighbours`` for any ε' < ``epsilon``, in the sense of ``guarantee`` and under ``assumptions``. If the hypothesis is a
+    curve, what is excluded is instead every curve of its family with at least ``effective_noise`` times the claimed noise, and
+    ``epsilon`` is what the curve with that noise promises at ``delta``.
 
     Attributes:
         thresholds: the threshold each direction used, where the method has one.
         rates: the observed rates, interval ends and counts that the bound was computed from, by name; the method's
             ``describe_rates`` says what they mean.
         path: for anytime-valid methods, (trials seen, ε) at each change of the bound; empty otherwise.
+        curve: the claimed curve that was tested; None if the hypothesis is the point.
+        effective_noise: the noise that the mechanism behaves as if it had, at most, in units of the noise of ``curve``; None if no
+            amount of noise is excluded.
+        fell_at: the number of trials after which the claimed curve was refuted; None if it was not.
     """
 
     epsilon: float
@@ -75,6 +104,10 @@ class EpsilonBound:
     rates: Mapping[str, float] = field(default_factory=dict)
     path: tuple[tuple[int, float], ...] = ()
     assumptions: tuple[str, ...] = ()
+    hypothesis: Hypothesis = Hypothesis.POINT
+    curve: PrivacyCurve | None = None
+    effective_noise: float | None = None
+    fell_at: int | None = None
 
     def __post_init__(self) -> None:
         checks.non_negative(epsilon=self.epsilon)
@@ -93,7 +126,11 @@ class EpsilonBound:
                 f"the bound was computed at delta={self.delta:g}, the claim allows {claim.delta:g}; "
                 f"compute it again with delta={claim.delta:g}"
             )
-        return claim.epsilon < self.epsilon
+        if self.hypothesis is Hypothesis.POINT:
+            return claim.epsilon < self.epsilon
+        if claim.curve != self.curve:
+            raise InvalidArgument(f"the bound tests {self.curve}, the claim is {claim}; compute it again with this claim")
+        return self.fell_at is not None
 
     def epsilon_after(self, trials: int) -> float:
         """Return the bound of an anytime-valid method after this many trials."""
@@ -106,6 +143,7 @@ class EpsilonBound:
         """Return plain data, ready for JSON."""
         plain = asdict(self)
         plain["path"] = [list(point) for point in self.path]
+        plain["curve"] = None if self.curve is None else self.curve.to_json()
         plain["assumptions"] = list(self.assumptions)
         return {key: str(value) if isinstance(value, StrEnum) else value for key, value in plain.items()}
 
@@ -129,6 +167,8 @@ class EpsilonBound:
         values["guarantee"] = Guarantee(values["guarantee"])
         values["neighbours"] = Neighbours(values["neighbours"])
         values["direction"] = Direction(values["direction"])
+        values["hypothesis"] = Hypothesis(values.get("hypothesis", Hypothesis.POINT))
+        values["curve"] = None if values.get("curve") is None else curve_from_json(values["curve"])
         values["path"] = tuple((int(seen), float(epsilon)) for seen, epsilon in values.get("path", ()))
         values["assumptions"] = tuple(values.get("assumptions", ()))
         return cls(**values)

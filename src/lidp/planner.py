@@ -10,11 +10,11 @@ import numpy as np
 
 from lidp import checks
 from lidp.claim import Claim, Neighbours
+from lidp.curves.gaussian import sigma_for
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.scores import Scores
-from lidp.stats.gaussian_curve import sigma_for
 from lidp.stats.registry import default_method
 
 _MOST_MODELS = 8_192

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lidp import checks
 from lidp.arrays import Bools, Floats
-from lidp.claim import Neighbours, neighbours_named
+from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidScores, MethodNotApplicable
 
@@ -90,7 +91,7 @@ class Scores:
             )
             if value is not None
         }
-        relation = neighbours_named(neighbours)
+        relation = checks.member(Neighbours, neighbours=neighbours)
         if given == {"inserted", "held_out"}:
             trials = len(_matrix("inserted", inserted))
             if trials != len(_matrix("held_out", held_out)):

@@ -19,9 +19,9 @@ from lidp import (
     Target,
     Verdict,
 )
+from lidp.curves.gaussian import sigma_for
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.scorer import CanaryScorer
-from lidp.stats.gaussian_curve import sigma_for
 from lidp.testing.simulations import assert_breaks, assert_covers
 from lidp.trials.trial import TrialSetup, failed_record
 from tests.refutations import BETA, BETTING, count_refutations, method_for

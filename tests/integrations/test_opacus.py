@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
+from lidp.curves.gaussian import gaussian_epsilon  # noqa: E402
 from lidp.integrations.opacus import (  # noqa: E402
     GrownPool,
     GrownRecords,
@@ -22,7 +23,6 @@ from lidp.integrations.opacus import (  # noqa: E402
 )
 from lidp.integrations.planting import GradientSeeds, directions  # noqa: E402
 from lidp.integrations.torch import MovedScore, PlantedRecords  # noqa: E402
-from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
 from tests.integrations.opacus_training import FEATURES, MODES, RECORDS, Script, outliers, some_records  # noqa: E402
 

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
 from lidp._runtime.global_generators import seed_torch  # noqa: E402
+from lidp.curves.gaussian import gaussian_epsilon  # noqa: E402
 from lidp.integrations.planting import GradientSeeds, Planting, directions  # noqa: E402
 from lidp.integrations.record_sets import PooledRecords, record  # noqa: E402
 from lidp.integrations.torch import Loop, MovedScore, PlantedRecords, cross_entropy, torch_target  # noqa: E402
-from lidp.stats.gaussian_curve import gaussian_epsilon  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
 
 RECORDS = (np.linspace(-1, 1, 20, dtype=np.float32), np.zeros(20, np.int64))

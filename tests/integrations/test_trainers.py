@@ -5,9 +5,9 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, ReplaceOne, Verdict
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, mislabelled_records
 from lidp.integrations.trainers import PilotWarning, trainer_target
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.testing.simulations import assert_covers
 
 

@@ -26,7 +26,7 @@ from lidp import (
     UnionThreshold,
     Wilson,
 )
-from lidp.stats.gaussian_curve import gaussian_epsilon
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.testing.simulations import assert_covers, exchangeable_arms, false_alarms, laplace_pairs, randomized_response
 
 BETA = 0.05

@@ -5,7 +5,7 @@ import pytest
 
 import lidp
 from lidp import Claim, CoinFlip, InvalidArgument, Neighbours
-from lidp.stats.gaussian_curve import gaussian_epsilon
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.target_spec import TargetSpec
 
 

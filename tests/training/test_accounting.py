@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lidp import InvalidArgument, Neighbours
-from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
+from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.training import Accountant, calibrate, epsilon_of_noise
 
 SCHEDULE = {"delta": 1e-5, "rate": 0.02, "steps": 500}

@@ -17,8 +17,8 @@ from lidp import (
     Target,
 )
 from lidp.canaries.sphere import UniformSphere
+from lidp.curves.gaussian import sigma_for
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
-from lidp.stats.gaussian_curve import sigma_for
 from lidp.testing.simulations import assert_breaks, assert_covers
 from lidp.trials.scoring import ScoringContext
 from tests.refutations import BETA, BETTING, WAGER, count_refutations, method_for

@@ -10,7 +10,6 @@ import numpy as np
 
 from lidp._compiled.compiler import compiled
 
-_MODELS = 4  # two regressions, two histograms
 _MIN_TRUST = 1e-9  # so that a model that was wrong for long can recover
 
 
@@ -36,15 +35,19 @@ def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
 def predict(features, bins, coins, weights, covariances, counts, blind, pooled, trust, logits):
     """Fill ``logits`` coin by coin; all arguments but ``features``, ``bins`` and ``coins`` are updated after each coin.
 
+    The models are regressions, one for each row of ``weights``, and histograms, one for each row of ``counts``, in this order.
+
     Predictions are relative to those without a score, so that the share of ones among the coins is not learned: regressions are
     relative to a regression without features (``blind``: its weight and variance), histograms to the counts of all coins
     (``pooled``). By Bayes' rule, this gives the prediction for fair coins.
     """
-    chances = np.empty(_MODELS)
+    regressions, histograms = weights.shape[0], counts.shape[0]
+    models = regressions + histograms
+    chances = np.empty(models)
     for i in range(features.size):
         u = features[i]
         x = (1.0, u, u * u - 1.0)
-        for r in range(2):
+        for r in range(regressions):
             w, c = weights[r], covariances[r]
             mean = w[0] * x[0] + w[1] * x[1] + w[2] * x[2]
             v = (
@@ -69,21 +72,21 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
         blind[0] += blind[1] * (coins[i] - p) / (1 + h * blind[1])
         blind[1] /= 1 + h * blind[1]
         share = pooled[1] / (pooled[0] + pooled[1])
-        for r in range(2):
+        for r in range(histograms):
             cell = counts[r, bins[i, r]]
             # The prior of a cell is two coins with the share of ones of all coins so far.
             ones = (cell[1] + 2 * share) * (1 - share)
             zeros = (cell[0] + 2 * (1 - share)) * share
-            chances[2 + r] = ones / (ones + zeros)
+            chances[regressions + r] = ones / (ones + zeros)
             cell[1 if coins[i] else 0] += 1.0
         pooled[1 if coins[i] else 0] += 1.0
         before, chance, after = 0.0, 0.0, 0.0
-        for r in range(_MODELS):
+        for r in range(models):
             before += trust[r]
             chance += trust[r] * chances[r]
             trust[r] *= chances[r] if coins[i] else 1 - chances[r]
             after += trust[r]
-        for r in range(_MODELS):
+        for r in range(models):
             trust[r] = max(trust[r] / after, _MIN_TRUST)
         chance = min(max(chance / before, 1e-9), 1 - 1e-9)
         logits[i] = math.log(chance / (1 - chance))

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from lidp.claim import Claim, Neighbours, neighbours_named
+from lidp import checks
+from lidp.claim import Claim, Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 
@@ -37,7 +38,7 @@ class ClaimOptions:
 
     def build(self, neighbours: Neighbours | str) -> Claim:
         """Return the claim about this neighbour relation."""
-        return Claim(self.epsilon, self.delta, neighbours_named(neighbours))
+        return Claim(self.epsilon, self.delta, checks.member(Neighbours, neighbours=neighbours))
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class CanaryOptions:
         Raises:
             InvalidArgument: if a name is unknown, or the design implies another neighbour relation.
         """
-        relation = neighbours_named(self.neighbours)
+        relation = checks.member(Neighbours, neighbours=self.neighbours)
         if self.design == "coin-flip":
             return CoinFlip(self.canaries, relation)
         if relation is not Neighbours.ADD_REMOVE:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.score_files import write_scores
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.store import is_store
 
 app = typer.Typer(help="Simulate scores of a mechanism with a known ε.", rich_markup_mode=None)

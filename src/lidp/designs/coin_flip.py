@@ -10,7 +10,7 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Floats
-from lidp.claim import Neighbours, neighbours_named
+from lidp.claim import Neighbours
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Arm, FirstOthers, Layout
 from lidp.designs.trial_record import TrialRecord
@@ -35,7 +35,7 @@ class CoinFlip(Design):
 
     def __post_init__(self) -> None:
         checks.count(canaries=self.canaries)
-        object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
+        object.__setattr__(self, "neighbours", checks.member(Neighbours, neighbours=self.neighbours))
 
     @property
     def description(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Floats
-from lidp.claim import Neighbours, neighbours_named
+from lidp.claim import Neighbours
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Layout
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
@@ -49,7 +49,7 @@ class PairRuns(Design):
     def __post_init__(self) -> None:
         if checks.count(runs=self.runs) > MOST_RUNS:
             raise InvalidArgument(f"runs must be at most {MOST_RUNS:,}, got {self.runs:,}")
-        object.__setattr__(self, "neighbours", neighbours_named(self.neighbours))
+        object.__setattr__(self, "neighbours", checks.member(Neighbours, neighbours=self.neighbours))
 
     @property
     def description(self) -> str:

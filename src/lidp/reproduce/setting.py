@@ -8,9 +8,9 @@ import numpy as np
 
 from lidp.arrays import Floats
 from lidp.claim import Direction
+from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.reproduce.experiment import Row
 from lidp.scores import Scores
-from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
 from lidp.stats.thresholds import CentralGrid, TailQuantiles
 from lidp.stats.two_rates import arms_of, epsilon_of_rates, tails
 from lidp.stats.wilson import Wilson

@@ -11,6 +11,7 @@ learns their share would find a leak in pure noise. So each model predicts relat
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,19 @@ _BINS = (8, 32)
 _MEANS = ((0.0, 0.5, 0.0), (0.0, 0.5, 0.0))
 _VARIANCES = ((0.1, 0.5, 0.0), (0.1, 0.5, 0.05))
 _TRUST = (0.7, 0.1, 0.1, 0.1)  # prior weights: linear, quadratic, coarse and fine histogram
+_SLOPE_ERROR = 0.2  # relative standard deviation of the slope that a mechanism as claimed has
+_STEEPEST = 8.0
 
 
 class CoinPredictor:
     """Predicts coins from scores, one by one in index order, and learns from each coin after predicting it."""
 
-    def __init__(self, calibration: Floats) -> None:
-        """Fix location, scale and bins by ``calibration``: scores of the first trials, without their coins."""
+    def __init__(self, calibration: Floats, expected: float | None = None) -> None:
+        """Fix location, scale and bins by ``calibration``: scores of the first trials, without their coins.
+
+        ``expected`` is the number of standard deviations by which a mechanism as claimed moves the score of a canary. It adds a
+        regression that begins with the slope of such a mechanism, so that little has to be learned where scores are good.
+        """
         known: Floats = calibration[~np.isnan(calibration)]
         ordered: Floats = np.sort(known) if known.size else np.zeros(1)
         low, middle, high = np.quantile(ordered, (0.16, 0.5, 0.84))
@@ -44,12 +51,18 @@ class CoinPredictor:
         # The regressions begin with a positive slope: a mean of 0 keeps them from guessing "in" more often than "out".
         self.mean = float(self._standardised(ordered).mean())
         self.edges = [np.unique(np.quantile(ordered, np.arange(1, bins) / bins)) for bins in _BINS]
-        self.weights = np.array(_MEANS)
-        self.covariances = np.array([np.diag(variances) for variances in _VARIANCES])
+        means, variances, trust = list(_MEANS), list(_VARIANCES), list(_TRUST)
+        if expected is not None:
+            slope = min(expected * math.sqrt(1 + expected**2 / 4), _STEEPEST)
+            means.insert(0, (0.0, slope, 0.0))
+            variances.insert(0, (_VARIANCES[0][0], (_SLOPE_ERROR * slope) ** 2, 0.0))
+            trust.insert(0, sum(_TRUST))
+        self.weights = np.array(means)
+        self.covariances = np.array([np.diag(each) for each in variances])
         self.counts = np.zeros((len(_BINS), max(_BINS), 2))
         self.blind = np.array([_MEANS[0][0], _VARIANCES[0][0]])
         self.pooled = np.ones(2)
-        self.trust = np.array(_TRUST)
+        self.trust = np.array(trust)
 
     def predict(self, scores: Floats, coins: Bools) -> Floats:
         """Return the log-odds that each coin is 1, each computed before that coin (in row-major order) is learned from.

@@ -32,9 +32,9 @@ from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
 from lidp.rounding import at_least
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
-from lidp.stats.coin_predictor import CALIBRATION_SCORES, CoinPredictor, kernels
+from lidp.stats.coin_predictor import kernels
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
-from lidp.streams import Purpose, trial_words
+from lidp.stats.predicted_coins import PredictedCoins
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,8 @@ class CoinWagerRun:
         self._rejected = 0
         self._reach = math.inf
         self._wagered = 0
-        self._trials = 0
         self._path: list[tuple[int, float]] = []
-        self._last: Scores | None = None
-        self._received = 0
-        self._waiting: list[tuple[Floats, Bools]] = []
-        self._predictor: CoinPredictor | None = None
+        self._coins = PredictedCoins(log_odds=method.log_odds)
 
     @property
     def epsilon(self) -> float:
@@ -131,57 +127,19 @@ class CoinWagerRun:
 
     def update(self, scores: Scores) -> float:
         """Wager on further trials, in the order of their indices, and return the bound so far."""
-        scores.flips()
-        if self._last is not None and scores.design != self._last.design:
-            raise InvalidScores(f"the run began with {self._last.design}, these trials have {scores.design}")
-        self._last = scores
-        values, coins = self._in_betting_order(scores)
-        self._received += scores.trials
-        if self.method.log_odds:
-            self._wager(np.nan_to_num(values, nan=0.0), coins)  # of a failed run nothing is predicted
-            return self.epsilon
-        if self._predictor is None:
-            values, coins = self._calibrate(values, coins, scores.sequential)
-        if len(values) and self._predictor is not None:
-            self._wager(self._predictor.predict(values, coins), coins)
+        logits, coins = self._coins.add(scores)
+        if len(logits):
+            self._wager(logits, coins)
         return self.epsilon
-
-    def _in_betting_order(self, scores: Scores) -> tuple[Floats, Bools]:
-        """Return the scores and coins of each trial in the order of wagering, which is a function of the trial's index."""
-        values, coins = scores.flips()
-        if scores.canaries == 1 or scores.sequential or self.method.log_odds:
-            return values, coins
-        words = trial_words(0, range(self._received, self._received + scores.trials), purpose=Purpose.BETTING_ORDER)
-        shuffled = np.empty_like(values), np.empty_like(coins)
-        kernels().shuffle(values, coins, words[:, 0], *shuffled)
-        return shuffled
-
-    def _calibrate(self, values: Floats, coins: Bools, sequential: bool) -> tuple[Floats, Bools]:
-        """Collect trials until there are enough scores to calibrate on, and return the trials that may be wagered on.
-
-        These include the trial that completes the calibration: its scores are output, its coins have not been used.
-        """
-        needed = math.ceil(CALIBRATION_SCORES / values.shape[1])
-        if sequential:
-            needed += 1  # sequential scores show coins of their own trial: calibrate on trials that are not wagered on
-        self._waiting.append((values, coins))
-        if self._received < needed:
-            self._trials = self._received
-            return values[:0], coins[:0]
-        values, coins = (np.concatenate(blocks) for blocks in zip(*self._waiting, strict=True))
-        self._predictor = CoinPredictor(values[: needed - 1 if sequential else needed])
-        self._predictor.predict(values[: needed - 1], coins[: needed - 1])  # learned from, nothing staked
-        self._trials = needed - 1
-        self._waiting = []
-        return values[needed - 1 :], coins[needed - 1 :]
 
     def _wager(self, logits: Floats, coins: Bools) -> None:
         canaries = coins.shape[1]
+        before = self._coins.received - len(logits)
         if not self._wagered:
-            self._wager_with(self._caps(canaries, first=True), logits[:1], coins[:1])
-            logits, coins = logits[1:], coins[1:]
+            self._wager_with(self._caps(canaries, first=True), logits[:1], coins[:1], before)
+            logits, coins, before = logits[1:], coins[1:], before + 1
         if len(logits):
-            self._wager_with(self._caps(canaries, first=False), logits, coins)
+            self._wager_with(self._caps(canaries, first=False), logits, coins, before)
 
     def _caps(self, canaries: int, *, first: bool) -> tuple[Floats, Floats]:
         """Return γ for each ε, and the logarithm of what a trial with these caps costs."""
@@ -189,7 +147,7 @@ class CoinWagerRun:
         kinds = len(self.method.direction.parts) / 2
         return caps, np.log1p(kinds * self.delta * canaries * caps)
 
-    def _wager_with(self, caps: tuple[Floats, Floats], logits: Floats, coins: Bools) -> None:
+    def _wager_with(self, caps: tuple[Floats, Floats], logits: Floats, coins: Bools, trials_before: int) -> None:
         steps = np.empty((len(logits), 2), dtype=np.int64)
         parts = self.method.direction.parts
         self._rejected, self._reach, written = kernels().wager(
@@ -211,20 +169,19 @@ class CoinWagerRun:
             steps,
         )
         for trial, rejected in steps[:written]:
-            self._path.append((self._trials + int(trial) + 1, float(self._epsilons[rejected - 1])))
-        self._trials += len(logits)
+            self._path.append((trials_before + int(trial) + 1, float(self._epsilons[rejected - 1])))
         self._wagered += len(logits)
 
     def bound(self) -> EpsilonBound:
         """Return the bound on all trials so far, with its path."""
-        if self._last is None:
+        if self._coins.last is None:
             raise InvalidScores("no trial was given yet; call update first")
         at = max(self._rejected - 1, 0)
         guesses, right = int(self._guesses[at]), int(self._right[at])
         return self.method.report(
-            self._last,
+            self._coins.last,
             self.epsilon,
-            trials=self._trials,
+            trials=self._coins.received,
             delta=self.delta,
             failure_probability=self.failure_probability,
             rates={

@@ -11,13 +11,13 @@ from lidp import checks
 from lidp.arrays import Floats
 from lidp.citations import NASR_2023
 from lidp.claim import Direction
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.two_rates import Arms, Evidence, TwoRates, best_threshold, describe_shares, rate, tails

@@ -81,10 +81,12 @@ class Method(Storable, ABC):
         rates: Mapping[str, float] | None = None,
         path: tuple[tuple[int, float], ...] = (),
         assumptions: tuple[str, ...] = (),
+        **of_curve: Any,
     ) -> EpsilonBound:
         """Return the bound with everything that the method and the scores say about it.
 
-        ``trials`` is for runs that saw more trials than the given ``scores``.
+        ``trials`` is for runs that saw more trials than the given ``scores``; ``of_curve`` are the fields of the bound that
+        methods for whole privacy curves fill.
         """
         refuse_stopped_early(self, scores)  # whatever the method itself has checked: no bound is made without it
         return EpsilonBound(
@@ -103,6 +105,7 @@ class Method(Storable, ABC):
             rates={k: float(v) for k, v in (rates or {}).items()},
             path=path,
             assumptions=(*assumptions, *(() if scores.has_coins else (ALIKE,))),
+            **of_curve,
         )
 
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from lidp import checks
 from lidp.citations import MAHLOUJIFAR_2024
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.epsilon_bound import Guarantee
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.one_run import GuessCounting, Guesses, last_rejected
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from lidp._runtime.descriptions import describe, describe_function, is_plain
+from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import ClassNotImported, InvalidArgument
 
 _IMPORTED: WeakValueDictionary[int, type[Storable]] = WeakValueDictionary()
@@ -36,8 +37,8 @@ _WORDING = {"works", "summary", "counts", "describe_rates", "describe_thresholds
 class Storable:
     """The base of classes that stores can name: methods, threshold strategies and other parameter objects of methods.
 
-    Subclasses are frozen dataclasses. Their fields hold None, booleans, finite numbers, texts, tuples of these, or other storable
-    objects; a field for an enumeration must accept the member's text.
+    Subclasses are frozen dataclasses. Their fields hold None, booleans, finite numbers, texts, tuples of these, privacy curves of
+    lidp, or other storable objects; a field for an enumeration must accept the member's text.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -74,6 +75,8 @@ def to_plain(value: Any) -> Any:
     """
     if isinstance(value, Storable):
         return _plain_object(value)
+    if isinstance(value, PrivacyCurve):
+        return {"curve": value.to_json()}
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, StrEnum):
@@ -141,6 +144,8 @@ def _restore(plain: Any, given: Mapping[str, type[Storable]]) -> Any:
         return tuple(_restore(item, given) for item in plain)
     if not isinstance(plain, dict):
         return plain
+    if set(plain) == {"curve"}:
+        return curve_from_json(plain["curve"])
     if "class" in plain:
         if set(plain) != {"class", "code", "parameters"} or not isinstance(plain["parameters"], dict):
             raise InvalidArgument(f"a stored object has class, code and parameters, got {', '.join(map(str, plain))}")

@@ -22,8 +22,8 @@ def load_gaussian(options: Mapping[str, Any], claim: Claim) -> Target:
         InvalidArgument: if the name is unknown, or ε or δ is 0.
     """
     from lidp.canaries.sphere import UniformSphere
+    from lidp.curves.gaussian import sigma_for
     from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
-    from lidp.stats.gaussian_curve import sigma_for
 
     name = options["name"]
     if name not in GAUSSIAN:

@@ -14,11 +14,11 @@ import numpy as np
 from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.citations import Work
 from lidp.claim import Direction
+from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, LidpError, MethodNotApplicable
 from lidp.scores import Scores
-from lidp.stats.gaussian_curve import gaussian_epsilon
 from lidp.stats.method import ALIKE, AnytimeMethod, Method
 from lidp.stats.registry import bound, check_name
 from lidp.stats.storable import from_plain, to_plain

@@ -57,7 +57,7 @@ class NoisyRecords:
 
 def _gaussian(noise_factor: float = 1.0, upper: float = 1.0) -> Any:
     def mechanism(epsilon: float, delta: float) -> NoisySum:
-        from lidp.stats.gaussian_curve import sigma_for
+        from lidp.curves.gaussian import sigma_for
 
         return NoisySum(sigma_for(epsilon, delta) * noise_factor, upper, gaussian=True)
 
@@ -66,7 +66,7 @@ def _gaussian(noise_factor: float = 1.0, upper: float = 1.0) -> Any:
 
 def _gaussian_truth(relative_sensitivity: float) -> Any:
     def truth(epsilon: float, delta: float) -> float:
-        from lidp.stats.gaussian_curve import gaussian_epsilon, sigma_for
+        from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 
         return gaussian_epsilon(relative_sensitivity / sigma_for(epsilon, delta), delta)
 

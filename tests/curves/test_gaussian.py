@@ -2,8 +2,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from lidp.curves.gaussian import LARGEST_EPSILON, gaussian_delta, gaussian_epsilon, renyi_epsilon, sigma_for
 from lidp.errors import InvalidArgument
-from lidp.stats.gaussian_curve import LARGEST_EPSILON, gaussian_delta, gaussian_epsilon, renyi_epsilon, sigma_for
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.465, 2.0, 8.0])

@@ -3,12 +3,65 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
 
 from lidp import checks
+from lidp.arrays import Floats
+from lidp.curves.curve import LARGEST_EPSILON, PrivacyCurve
 from lidp.errors import InvalidArgument
 
-LARGEST_EPSILON = 1000.0
-"""The largest ε that is searched; a curve with a larger one is reported as this."""
+_ROUND_UP = 1 + 1e-8  # above the relative error of the formula in floating point, which is up to 4e-9
+
+
+@dataclass(frozen=True)
+class GaussianCurve(PrivacyCurve):
+    """The curve of μ-GDP: telling two neighbours apart is as hard as telling N(0, 1) from N(μ, 1).
+
+    A Gaussian mechanism with noise σ and sensitivity 1 has μ = 1/σ.
+    """
+
+    mu: float
+
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", checks.positive(mu=self.mu))
+        if self.mu > _LARGEST_MU:
+            raise InvalidArgument(f"mu must be at most {_LARGEST_MU:g}, got {self.mu:g}: such a claim promises nothing")
+
+    def forward(self, epsilons: Floats) -> Floats:
+        from scipy.special import log_ndtr
+
+        mu = self.mu
+        first = log_ndtr(mu / 2 - epsilons / mu)
+        second = epsilons + log_ndtr(-mu / 2 - epsilons / mu)
+        delta: Floats = np.exp(first) * -np.expm1(second - first)
+        return np.minimum(delta * _ROUND_UP, 1.0)
+
+    def backward(self, epsilons: Floats) -> Floats:
+        return self.forward(epsilons)
+
+    @property
+    def scale(self) -> float:
+        return self.mu
+
+    def with_noise(self, ratio: float) -> GaussianCurve:
+        return GaussianCurve(self.mu / ratio)
+
+    def describe(self) -> str:
+        return f"{self.mu:.6g}-GDP"
+
+    def describe_noise(self) -> tuple[str, float]:
+        return "noise (standard deviation / sensitivity)", 1 / self.mu
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "mu": self.mu}
+
+
+_LARGEST_MU = 40.0
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -72,3 +125,17 @@ def sigma_for(epsilon: float, delta: float, *, renyi: bool = False) -> float:
         raise InvalidArgument(f"epsilon must be at most 500 for a Gaussian mechanism, got {epsilon:g}")
     curve = renyi_epsilon if renyi else gaussian_epsilon
     return float(1 / brentq(lambda mu: curve(mu, delta) - epsilon, 1e-6, 1e3, xtol=1e-12))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest μ, up to rounding, at which μ-GDP is (ε, δ)-DP."""
+    from scipy.optimize import brentq
+
+    low, high = 1e-12, 1.0
+    while high < _LARGEST_MU and gaussian_delta(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    if high >= _LARGEST_MU:
+        return _LARGEST_MU
+    if gaussian_delta(low, epsilon) > delta:
+        return low
+    return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-12))

@@ -1,0 +1,188 @@
+"""Events of ``dp-accounting`` as plain data: read, check, scale and describe them.
+
+Only events that lidp knows by name are made from plain data, so that a store from a stranger cannot name any other class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from lidp import checks
+from lidp.errors import InvalidArgument
+
+_DEEPEST = 16
+_MOST_EVENTS = 10_000
+
+
+class _Kind(NamedTuple):
+    fields: tuple[str, ...]
+    noise: str | None = None
+    """the field that is proportional to the noise"""
+    inverse_noise: str | None = None
+    """the field that is inversely proportional to it"""
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "GaussianDpEvent": _Kind(("noise_multiplier",), noise="noise_multiplier"),
+    "LaplaceDpEvent": _Kind(("noise_multiplier",), noise="noise_multiplier"),
+    "DiscreteLaplaceDpEvent": _Kind(("noise_parameter", "sensitivity"), inverse_noise="noise_parameter"),
+    "RandomizedResponseDpEvent": _Kind(("noise_parameter", "num_buckets")),
+    "MixtureOfGaussiansDpEvent": _Kind(
+        ("standard_deviation", "sensitivities", "sampling_probs"), noise="standard_deviation"
+    ),
+    "TruncatedSubsampledGaussianDpEvent": _Kind(
+        ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier"), noise="noise_multiplier"
+    ),
+    "PoissonSampledDpEvent": _Kind(("sampling_probability", "event")),
+    "SelfComposedDpEvent": _Kind(("event", "count")),
+    "ComposedDpEvent": _Kind(("events",)),
+    "NoOpDpEvent": _Kind(()),
+}
+_CHECKS: Mapping[str, Callable[..., Any]] = {
+    "noise_multiplier": checks.positive,
+    "noise_parameter": checks.positive,
+    "standard_deviation": checks.positive,
+    "sampling_probability": checks.share,
+    "count": checks.count,
+    "sensitivity": checks.count,
+    "num_buckets": checks.count,
+    "dataset_size": checks.count,
+    "truncated_batch_size": checks.count,
+}
+
+Plain = dict[str, Any]
+
+
+def event_to_plain(event: Any) -> Plain:
+    """Return an event of ``dp-accounting`` as plain data.
+
+    Raises:
+        InvalidArgument: if it is not an event whose privacy curve the PLD accountant can compute.
+    """
+    return check_event(_read(event))
+
+
+def _read(event: Any, depth: int = 0) -> Any:
+    name = type(event).__name__
+    if depth > _DEEPEST:
+        raise InvalidArgument(f"the event is nested more than {_DEEPEST} levels deep; flatten it")
+    if not type(event).__module__.startswith("dp_accounting"):
+        raise InvalidArgument(f"event must be an event of dp_accounting, such as GaussianDpEvent(1.0), got {event!r}")
+    if name not in _KINDS:
+        raise InvalidArgument(f"the PLD accountant has no privacy curve for {name}; use one of {', '.join(sorted(_KINDS))}")
+    plain: Plain = {"event": name}
+    for field in _KINDS[name].fields:
+        value = getattr(event, field)
+        if field == "event":
+            plain["of"] = _read(value, depth + 1)
+        elif field == "events":
+            plain["events"] = [_read(part, depth + 1) for part in value]
+        else:
+            plain[field] = [float(part) for part in value] if isinstance(value, (list, tuple)) else value
+    return plain
+
+
+def check_event(plain: Any, depth: int = 0) -> Plain:
+    """Return plain data of an event, if every value is one that an event can have."""
+    if depth > _DEEPEST or not isinstance(plain, dict) or plain.get("event") not in _KINDS:
+        raise InvalidArgument(f"{plain!r} describes no event; the events are {', '.join(sorted(_KINDS))}")
+    kind = _KINDS[plain["event"]]
+    expected = {"event", *("of" if field == "event" else field for field in kind.fields)}
+    if set(plain) != expected:
+        raise InvalidArgument(
+            f"{plain['event']} has {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, plain)))}"
+        )
+    checked: Plain = {"event": plain["event"]}
+    for field in kind.fields:
+        if field == "event":
+            checked["of"] = check_event(plain["of"], depth + 1)
+        elif field == "events":
+            if not 0 < len(plain["events"]) <= _MOST_EVENTS:
+                raise InvalidArgument(
+                    f"ComposedDpEvent must have 1 to {_MOST_EVENTS:,} events, got {len(plain['events']):,}"
+                )
+            checked["events"] = [check_event(part, depth + 1) for part in plain["events"]]
+        elif field in _CHECKS:
+            checked[field] = _CHECKS[field](**{field: plain[field]})
+        else:
+            checked[field] = [checks.non_negative(**{field: value}) for value in plain[field]]
+    if checked["event"] == "PoissonSampledDpEvent" and checked["of"]["event"] not in ("GaussianDpEvent", "LaplaceDpEvent"):
+        raise InvalidArgument(
+            "the PLD accountant samples GaussianDpEvent and LaplaceDpEvent only; "
+            f"PoissonSampledDpEvent of {checked['of']['event']} has no privacy curve"
+        )
+    return checked
+
+
+def event_from_plain(plain: Plain) -> Any:
+    """Return the event of ``dp-accounting`` that plain data describe."""
+    import dp_accounting
+
+    values = {key: value for key, value in plain.items() if key != "event"}
+    if "of" in values:
+        values["event"] = event_from_plain(values.pop("of"))
+    if "events" in values:
+        values["events"] = [event_from_plain(part) for part in values["events"]]
+    return getattr(dp_accounting, plain["event"])(**values)
+
+
+def has_scalable_noise(plain: Plain) -> bool:
+    """Return whether every part of an event that adds noise has an amount of noise to scale."""
+    parts = [plain["of"]] if "of" in plain else plain.get("events")
+    if parts is not None:
+        return all(has_scalable_noise(part) for part in parts)
+    kind = _KINDS[plain["event"]]
+    return plain["event"] == "NoOpDpEvent" or kind.noise is not None or kind.inverse_noise is not None
+
+
+def scale_noise(plain: Plain, ratio: float) -> Plain:
+    """Return the event with ``ratio`` times the noise in each of its parts."""
+    kind = _KINDS[plain["event"]]
+    scaled = dict(plain)
+    if kind.noise is not None:
+        scaled[kind.noise] = plain[kind.noise] * ratio
+    if kind.inverse_noise is not None:
+        scaled[kind.inverse_noise] = plain[kind.inverse_noise] / ratio
+    if "of" in plain:
+        scaled["of"] = scale_noise(plain["of"], ratio)
+    if "events" in plain:
+        scaled["events"] = [scale_noise(part, ratio) for part in plain["events"]]
+    return scaled
+
+
+def noise_of(plain: Plain) -> float | None:
+    """Return the noise of an event if all its parts have the same, otherwise None."""
+    parts = [plain["of"]] if "of" in plain else plain.get("events")
+    if parts is not None:
+        amounts = {noise_of(part) for part in parts if part["event"] != "NoOpDpEvent"}
+        return amounts.pop() if len(amounts) == 1 else None
+    noise = _KINDS[plain["event"]].noise
+    return None if noise is None else float(plain[noise])
+
+
+def describe_event(plain: Plain) -> str:
+    """Return an event in words."""
+    name = plain["event"].removesuffix("DpEvent")
+    if name == "SelfComposed":
+        inner = plain["of"]
+        if inner["event"] == "PoissonSampledDpEvent" and inner["of"]["event"] == "GaussianDpEvent":
+            return (
+                f"DP-SGD with noise multiplier {inner['of']['noise_multiplier']:.6g}, sampling rate "
+                f"{inner['sampling_probability']:.6g} and {plain['count']:,} steps"
+            )
+        return f"{plain['count']:,} times ({describe_event(inner)})"
+    if name == "PoissonSampled":
+        return f"{describe_event(plain['of'])} on Poisson samples at rate {plain['sampling_probability']:.6g}"
+    if name == "Composed":
+        shown = [describe_event(part) for part in plain["events"][:3]]
+        more = len(plain["events"]) - len(shown)
+        return ", then ".join([*shown, f"{more:,} more"] if more else shown)
+    values = ", ".join(f"{key} {_short(value)}" for key, value in plain.items() if key != "event")
+    return f"{name} ({values})" if values else name
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"of {len(value):,} values"
+    return f"{value:.6g}"
