@@ -55,7 +55,7 @@ class Claim:
     """The statement under audit: the mechanism is (ε, δ)-differentially private, or stays below a whole privacy curve.
 
     ``Claim(epsilon=2, delta=1e-5)`` claims one point. The class methods claim a curve: all that an accountant promises. Then
-    ``epsilon`` is what the curve promises at ``delta``, so that the claim can be said in one sentence.
+    ``epsilon`` is what the curve promises at ``delta``, or more, so that the claim can be said in one sentence.
     """
 
     epsilon: float
@@ -75,10 +75,10 @@ class Claim:
         if self.curve is None:
             return
         stated = self.curve.epsilon(self.delta)
-        if abs(stated - self.epsilon) > _SAME_EPSILON * max(stated, 1e-3):
+        if stated > self.epsilon * (1 + _SAME_EPSILON):
             raise InvalidArgument(
-                f"{self.curve} has ε = {stated:.6g} at δ = {self.delta:g}, not {self.epsilon:g}; "
-                "make the claim with Claim.of_curve, which computes it"
+                f"{self.curve} has ε = {stated:.6g} at δ = {self.delta:g}, above the {self.epsilon:g} that is claimed; "
+                "make the claim with Claim.of_curve, which computes ε"
             )
 
     @classmethod
@@ -142,6 +142,12 @@ class Claim:
     def _of_event(cls, plain: Mapping[str, Any], delta: float, neighbours: Neighbours | str) -> Claim:
         relation = checks.member(Neighbours, neighbours=neighbours)
         return cls.of_curve(EventCurve(json.dumps(plain), relation), delta=delta, neighbours=relation)
+
+    def with_curve(self, curve: PrivacyCurve) -> Claim:
+        """Return the claim about a point and the curve from which it follows; the claim itself if it does not follow."""
+        if curve.epsilon(self.delta) > self.epsilon * (1 + _SAME_EPSILON):
+            return self
+        return Claim(self.epsilon, self.delta, self.neighbours, curve)
 
     @property
     def point(self) -> Claim:

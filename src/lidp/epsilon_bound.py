@@ -12,7 +12,7 @@ from lidp import checks
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import InvalidArgument
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, at_most, exact
 
 
 class Guarantee(StrEnum):
@@ -59,6 +59,10 @@ _HYPOTHESES = {
 }
 
 
+_ADDED_BY_COMMAND = frozenset(("verdict", "verdicts", "provisional", "claim", "epsilon_point"))
+"""Fields of the JSON output of ``lidp bound`` beyond those of the bound."""
+
+
 class Certainty(NamedTuple):
     """The name of a bound's probability and its value."""
 
@@ -87,6 +91,8 @@ class EpsilonBound:
         effective_noise: the noise that the mechanism behaves as if it had, at most, in units of the noise of ``curve``; None if no
             amount of noise is excluded.
         fell_at: the number of trials after which the claimed curve was refuted; None if it was not.
+        point: if the hypothesis is a curve, the bound on ε at ``delta`` alone, from the same scores. Each of the two bounds
+            has this failure probability; that one of them fails has at most twice as much.
     """
 
     epsilon: float
@@ -108,6 +114,7 @@ class EpsilonBound:
     curve: PrivacyCurve | None = None
     effective_noise: float | None = None
     fell_at: int | None = None
+    point: EpsilonBound | None = None
 
     def __post_init__(self) -> None:
         checks.non_negative(epsilon=self.epsilon)
@@ -132,6 +139,28 @@ class EpsilonBound:
             raise InvalidArgument(f"the bound tests {self.curve}, the claim is {claim}; compute it again with this claim")
         return self.fell_at is not None
 
+    @property
+    def epsilon_point(self) -> float:
+        """The bound on ε at ``delta`` alone, whatever the rest of the curve; the bound itself if no curve was tested."""
+        return self.epsilon if self.point is None else self.point.epsilon
+
+    def verdicts(self, claim: Claim) -> dict[str, bool]:
+        """Return what of a claim is refuted: its curve, if it has one and that was tested, and its point (ε, δ).
+
+        The point is tested only if the curve is refuted, so that both verdicts together have one failure probability: if the curve
+        is true, the first test errs with that probability at most, and if it is false, the second one does.
+        """
+        if self.hypothesis is Hypothesis.POINT:
+            return {"point": self.refutes(claim.point)}
+        curve = self.refutes(claim)
+        return {"curve": curve, "point": curve and self.point is not None and self.point.refutes(claim.point)}
+
+    def refuted_after(self, claim: Claim) -> int | None:
+        """Return the number of trials after which an anytime-valid method refuted a claim; None if it did not."""
+        if self.hypothesis is not Hypothesis.POINT:
+            return self.fell_at if self.refutes(claim) else None
+        return next((seen for seen, epsilon in self.path if epsilon > claim.epsilon), None)
+
     def epsilon_after(self, trials: int) -> float:
         """Return the bound of an anytime-valid method after this many trials."""
         if self.epsilon > 0 and not self.path:
@@ -144,6 +173,7 @@ class EpsilonBound:
         plain = asdict(self)
         plain["path"] = [list(point) for point in self.path]
         plain["curve"] = None if self.curve is None else self.curve.to_json()
+        plain["point"] = None if self.point is None else self.point.to_dict()
         plain["assumptions"] = list(self.assumptions)
         return {key: str(value) if isinstance(value, StrEnum) else value for key, value in plain.items()}
 
@@ -154,9 +184,7 @@ class EpsilonBound:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> EpsilonBound:
         """Return the bound that :meth:`to_dict` described."""
-        plain = {
-            name: value for name, value in plain.items() if name not in ("verdict", "provisional")
-        }  # added by lidp bound
+        plain = {name: value for name, value in plain.items() if name not in _ADDED_BY_COMMAND}
         known = {f.name for f in fields(cls)}
         unknown = set(plain) - known
         missing = {f.name for f in fields(cls)[:10]} - set(plain)
@@ -169,6 +197,7 @@ class EpsilonBound:
         values["direction"] = Direction(values["direction"])
         values["hypothesis"] = Hypothesis(values.get("hypothesis", Hypothesis.POINT))
         values["curve"] = None if values.get("curve") is None else curve_from_json(values["curve"])
+        values["point"] = None if values.get("point") is None else cls.from_dict(values["point"])
         values["path"] = tuple((int(seen), float(epsilon)) for seen, epsilon in values.get("path", ()))
         values["assumptions"] = tuple(values.get("assumptions", ()))
         return cls(**values)
@@ -184,18 +213,38 @@ class EpsilonBound:
             raise InvalidArgument(f"this is not an epsilon bound: expected an object, got {type(plain).__name__}")
         return cls.from_dict(plain)
 
+    def describe_noise(self) -> str:
+        """Return in words what a bound on a curve says about the noise."""
+        if self.curve is None:
+            raise InvalidArgument("the bound is about a point, which has no noise; see EpsilonBound.curve")
+        if self.effective_noise is None:
+            return "no amount of noise is excluded"
+        name, claimed = self.curve.describe_noise()
+        noise = at_most(claimed * self.effective_noise)
+        by = "ε ≥ " + at_least(self.epsilon)
+        return (
+            f"behaves as if its {name} were at most {noise}, where {claimed:.4g} was claimed: {by} by the same accountant"
+        )
+
     def __str__(self) -> str:
         return self.describe()
 
     def describe(self, claimed: float | None = None) -> str:
         """Return the bound in words, with as many digits as it takes to tell it from a claimed ε."""
         shown = at_least(self.epsilon, above=claimed)
+        by = "" if self.curve is None else " by the curve"
         lines = [
-            f"ε ≥ {shown} at δ = {exact(self.delta)} ({self.certainty}, {self.neighbours} neighbours)",
+            f"ε ≥ {shown} at δ = {exact(self.delta)}{by} ({self.certainty}, {self.neighbours} neighbours)",
             f"  method     {self.method}{_parenthesised(self.parameters)}",
             f"  guarantee  {self.guarantee}: {self.guarantee.meaning}",
             f"  evidence   {self.trials:,} trials x {self.canaries:,} canaries, {self.models:,} models",
         ]
+        if self.curve is not None:
+            lines.insert(1, f"  curve      {self.curve}: {self.describe_noise()}")
+            lines.insert(2, f"  tested     {self.hypothesis.meaning}")
+        if self.point is not None:
+            point = f"ε ≥ {at_least(self.point.epsilon, above=claimed)} at this δ alone, by {self.point.method}"
+            lines.insert(3, f"  point      {point} ({self.point.certainty} of its own)")
         if self.thresholds:
             lines.append("  threshold  " + ", ".join(f"{k} {v:.4g}" for k, v in self.thresholds.items()))
         if self.rates:

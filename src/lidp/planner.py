@@ -235,7 +235,7 @@ def _row(
     epsilons = []
     for repeat in range(min(repeats, 50)):
         scores = _scores(design, sigma, at, dimension, seed + repeat)
-        bound = default_method(scores.design, claim.epsilon).bound(
+        bound = default_method(scores.design, claim).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
         epsilons.append(bound.epsilon)
@@ -263,7 +263,7 @@ def _trials_to_refute(
     trials = min(8, most)
     while True:
         scores = _scores(design, sigma, trials, dimension, seed)
-        bound = default_method(scores.design, claim.epsilon).bound(
+        bound = default_method(scores.design, claim).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
         refuted_at = next((seen for seen, epsilon in bound.path if epsilon > claim.epsilon), None)

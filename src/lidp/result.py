@@ -81,6 +81,19 @@ class AuditResult:
     """pair audits only: where the outputs of the two data sets differ most, in words"""
 
     @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict on each part of the claim: the curve, if one is claimed and was tested, and the point (ε, δ).
+
+        Together they have one failure probability: the point is tested only if the curve is refuted.
+        """
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return dict.fromkeys(self.bound.verdicts(self.claim), Verdict.INCONCLUSIVE)
+        return {
+            name: Verdict.REFUTED if refuted else Verdict.NOT_REFUTED
+            for name, refuted in self.bound.verdicts(self.claim).items()
+        }
+
+    @property
     def models(self) -> int:
         """The number of models trained, including those of the preparation."""
         return self.bound.models + self.preparation_models
@@ -128,7 +141,13 @@ class AuditResult:
         """Return plain data, ready for JSON, without the scores; :meth:`witness` holds those."""
         return {
             "verdict": str(self.verdict),
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
+            "verdicts": {name: str(verdict) for name, verdict in self.verdicts.items()},
+            "hypothesis": str(self.bound.hypothesis),
+            "epsilon": self.bound.epsilon,
+            "epsilon_point": self.bound.epsilon_point,
+            "effective_noise": self.bound.effective_noise,
+            "trials": self.bound.fell_at or self.bound.trials,
+            "claim": self.claim.to_dict(),
             "bound": self.bound.to_dict(),
             "assumptions": list(self.assumptions),
             "target": self.target,
@@ -148,7 +167,7 @@ class AuditResult:
             "trial_seconds": self.trial_seconds,
             "versions": dict(self.versions),
             "computed_with": dict(self.computed_with),
-            "trials": [_plain(asdict(note)) for note in self.notes],
+            "trial_notes": [_plain(asdict(note)) for note in self.notes],
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -162,7 +181,7 @@ class AuditResult:
             if name in arrays:
                 arrays[name] = [[None if value != value else value for value in row] for row in arrays[name]]
         return {
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "neighbours": str(self.claim.neighbours)},
+            "claim": self.claim.to_dict(),
             "failure_probability": self.bound.failure_probability,
             "method": to_plain(self.method),
             "sequential": self.scores.sequential,
@@ -186,11 +205,9 @@ class AuditResult:
         return self.table()
 
     def __str__(self) -> str:
-        above = "more than" if self.verdict is Verdict.REFUTED else "against"
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
-            f"  bound      ε ≥ {at_least(self.bound.epsilon, above=self.claim.epsilon)}, {above} the "
-            f"{exact(self.claim.epsilon)} claimed ({self.bound.certainty})",
+            *self._bounds(),
             f"  method     {self.bound.method}",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self._evidence()}",
@@ -208,6 +225,19 @@ class AuditResult:
         lines.extend(f"  note       {text}" for text in self._notes_on_verdict())
         lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
         return "\n".join(lines)
+
+    def _bounds(self) -> list[str]:
+        """Return the lines about the bounds: of the curve and of the point, or of the point alone."""
+        bound, claimed = self.bound, self.claim.epsilon
+        above = "more than" if self.verdicts["point"] is Verdict.REFUTED else "against"
+        point = f"ε ≥ {at_least(bound.epsilon_point, above=claimed)}, {above} the {exact(claimed)} claimed"
+        if bound.point is None:
+            return [f"  bound      {point} ({bound.certainty})"]
+        verdicts = self.verdicts
+        return [
+            f"  curve      {verdicts['curve']}: {bound.describe_noise()} ({bound.certainty})",
+            f"  point      {verdicts['point']}: {point} ({bound.point.certainty} of its own)",
+        ]
 
     def _evidence(self) -> str:
         done = f"{self.bound.trials:,} of {self.planned_trials:,} {self.design.unit}"
@@ -265,7 +295,7 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
         stopped_early=witness.get("stopped_early", False),  # older witnesses do not have it
     )
     method = from_plain(witness["method"], classes=methods)
-    recomputed = bound(scores, method, delta=claim.delta, failure_probability=witness["failure_probability"])
+    recomputed = bound(scores, method, claim=claim, failure_probability=witness["failure_probability"])
     if recomputed.epsilon != witness["epsilon"]:
         raise InvalidArgument(f"the witness states ε ≥ {witness['epsilon']}, its scores give {recomputed.epsilon}")
     if recomputed.refutes(claim) != witness["refuted"]:

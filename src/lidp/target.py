@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from lidp._runtime.copies import copy_for_run
 from lidp.canaries import CanaryDistribution
 from lidp.claim import Neighbours
+from lidp.curves import PrivacyCurve
 from lidp.errors import InvalidArgument
 
 
@@ -60,6 +61,8 @@ class Target:
         facts: further facts about the target for results: numbers or words by name.
         neighbours: the neighbour relation that planting a canary creates, if the data set or the noise is made for one.
             Audits of another relation are refused.
+        curve: what the accountant promises for the mechanism, at every ε. An audit of a point (ε, δ) that follows from it tests
+            the whole curve, which takes far fewer models, and then the point.
     """
 
     mechanism: Any
@@ -70,6 +73,7 @@ class Target:
     name: str = ""
     facts: Mapping[str, float | str] = field(default_factory=dict)
     neighbours: Neighbours | None = None
+    curve: PrivacyCurve | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

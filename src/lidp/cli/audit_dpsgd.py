@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from lidp import checks
+from lidp.claim import Claim, Neighbours
 from lidp.cli.executor_options import ExecutorOptions
 from lidp.cli.option_groups import with_option_groups
-from lidp.cli.options import EXIT_CODES, CanaryOptions, ClaimOptions, Delta, OutputOptions, Store
+from lidp.cli.options import EXIT_CODES, CanaryOptions, Delta, Epsilon, OutputOptions, Store
 from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.training.presets import PRESETS
@@ -24,10 +26,15 @@ _BY_PRESET = "by preset"
 
 
 @dataclass(frozen=True)
-class DpsgdClaimOptions(ClaimOptions):
-    """A claim for DP-SGD, which needs a δ above 0."""
+class DpsgdClaimOptions:
+    """A claim for DP-SGD, from which its noise is calculated, and so the whole privacy curve. It needs a δ above 0."""
 
+    epsilon: Epsilon
     delta: Delta = 1e-5
+
+    def build(self, neighbours: Neighbours | str) -> Claim:
+        """Return the claim about this neighbour relation."""
+        return Claim(self.epsilon, self.delta, checks.member(Neighbours, neighbours=neighbours))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.cli import options
 from lidp.cli.method_imports import Import, find_method, import_methods
+from lidp.cli.option_groups import with_option_groups
 from lidp.cli.threshold_option import parse_threshold
 from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound
@@ -24,7 +25,7 @@ from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import METHODS, applicable, bound, default_method
+from lidp.stats.registry import METHODS, applicable, bound, default_method, make_method
 from lidp.stats.storable import Storable
 from lidp.store import is_store
 
@@ -43,10 +44,13 @@ STOPPED = (
     "these trials were stopped when the claim was refuted, or before all were run: only anytime-valid methods bound ε from them; "
     'to run all of them, audit with "--stop-when never"'
 )
+_VERDICTS = {True: Verdict.REFUTED, False: Verdict.NOT_REFUTED}
 PROVISIONAL = "provisional: the audit is not finished, and this method holds for the planned number of trials only"
 
 
+@with_option_groups
 def command(
+    *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scores (.npz or .csv), or a store.", show_default=False)],
     delta: Annotated[float | None, typer.Option(help="δ at which ε is bounded.", show_default="that of the store")] = None,
     method: Annotated[str | None, typer.Option(help="Name of a method, or all.", show_default=False)] = None,
@@ -75,6 +79,7 @@ def command(
     claim: Annotated[
         float | None, typer.Option(help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False)
     ] = None,
+    curve: options.CurveOptions,
     as_json: options.Json = False,
     modules: Import = None,
 ) -> int:
@@ -89,14 +94,20 @@ def command(
     else:
         unfinished = False
         scores = read_scores(file, neighbours=neighbours)
+    judged = judged_curve = curve.build_curve_claim(delta, neighbours)
+    if judged is not None and claim is not None:
+        raise InvalidArgument("--claim claims a point, the other options a curve, which states its own ε; give one")
+    if judged is not None:
+        delta = judged.delta
     if delta is None:
         raise InvalidArgument("--delta is missing: the δ at which ε is to be bounded")
     failure_probability = 0.05 if failure_probability is None else failure_probability
-    judged = Claim(claim, delta, checks.member(Neighbours, neighbours=neighbours)) if claim is not None else None
+    if claim is not None:
+        judged = Claim(claim, delta, checks.member(Neighbours, neighbours=neighbours))
     if method == "all":
-        if order is not None or threshold is not None or as_printed or judged is not None:
+        if order is not None or threshold is not None or as_printed or claim is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
-        all_bounds = _bounds(scores, delta, failure_probability, checks.member(Direction, direction=direction))
+        all_bounds = _bounds(scores, judged, delta, failure_probability, checks.member(Direction, direction=direction))
         if as_json:
             _print_json(all_bounds, unfinished)
         else:
@@ -111,28 +122,49 @@ def command(
     if threshold is not None:
         settings["threshold"] = parse_threshold(threshold)
     plain = order is None and threshold is None and not as_printed and settings["direction"] is Direction.BOTH
-    if stored is not None and kind is None and plain:
+    if stored is not None and kind is None and plain and judged_curve is None:
         chosen = stored.method
+    elif kind is None and judged_curve is not None:
+        chosen = _build(type(default_method(scores.design, judged_curve)), settings, judged_curve)
     else:
-        chosen = _build(kind or type(stored.method if stored is not None else default_method(scores.design)), settings)
+        usual = stored.method if stored is not None else default_method(scores.design)
+        curve_claim = judged_curve or (stored.claim if stored is not None else None)
+        chosen = _build(kind or type(usual), settings, curve_claim)
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
             f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} gives no verdict "
             "until all trials are finished: resume the audit, or leave --claim out"
         )
-    result = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
+    result = bound(scores, chosen, claim=judged, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and result.refutes(judged)
     if as_json:
-        verdict = {} if judged is None else {"verdict": {"claim": judged.epsilon, "refuted": refuted}}
-        typer.echo(json.dumps({**result.to_dict(), "provisional": provisional, **verdict}, indent=2, allow_nan=False))
+        plain_result = {**result.to_dict(), **_summary(result, judged), "provisional": provisional}
+        typer.echo(json.dumps(plain_result, indent=2, allow_nan=False))
     else:
-        typer.echo(printable(result.describe(claim)))
+        typer.echo(printable(result.describe(None if judged is None else judged.epsilon)))
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:
-            typer.echo(f"the claim {judged} is {'refuted' if refuted else 'not refuted'}")
+            claimed = f"the claim {judged}" if judged.curve is None else f"the claim of {judged},"
+            typer.echo(f"{claimed} is {'refuted' if refuted else 'not refuted'}")
+        if judged is not None and result.point is not None:
+            point = "refuted too" if result.verdicts(judged)["point"] else "not refuted"
+            typer.echo(f"the claim at this δ alone, {judged.point}, is {point}")
     return 1 if refuted else 0
+
+
+def _summary(result: EpsilonBound, judged: Claim | None) -> dict[str, Any]:
+    """Return the fields of the JSON output that sum up a bound and the verdicts on a claim."""
+    summary: dict[str, Any] = {"epsilon_point": result.epsilon_point, "trials": result.fell_at or result.trials}
+    if judged is None:
+        return summary
+    verdicts = {name: str(_VERDICTS[refuted]) for name, refuted in result.verdicts(judged).items()}
+    return summary | {
+        "verdict": {"claim": judged.epsilon, "refuted": result.refutes(judged)},
+        "verdicts": verdicts,
+        "claim": judged.to_dict(),
+    }
 
 
 def _is_unfinished(stored: AuditResult) -> bool:
@@ -148,27 +180,29 @@ def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     return result_of(file, methods=methods)
 
 
-def _build(kind: type[Method], options: dict[str, Any]) -> Method:
+def _build(kind: type[Method], options: dict[str, Any], claim: Claim | None) -> Method:
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # every concrete method is a dataclass
     if "direction" not in known and options["direction"] is Direction.BOTH:  # the default, so probably not typed
         options = {name: value for name, value in options.items() if name != "direction"}
     for name in options:
         if name not in known:
             raise InvalidArgument(f"{kind.name} takes no --{name.replace('_', '-')}; leave it out")
-    return kind(**options)
+    if "curve" in known and not kind.needs_curve and claim is not None and claim.curve is not None:
+        options = {**options, "curve": claim.curve}
+    return make_method(kind, claim, **options)
 
 
 def _bounds(
-    scores: Scores, delta: float, failure_probability: float, direction: Direction
+    scores: Scores, claim: Claim | None, delta: float, failure_probability: float, direction: Direction
 ) -> dict[str, EpsilonBound | str]:
     """Return the bound of each method by name, or as text why the method does not apply."""
     results: dict[str, EpsilonBound | str] = {}
-    for name, method in applicable(scores).items():
+    for name, method in applicable(scores, claim).items():
         if isinstance(method, str):
             results[name] = method
             continue
         try:
-            chosen = type(method)(direction=direction)  # type: ignore[call-arg]  # every method of lidp has a direction
+            chosen = make_method(type(method), claim, direction=direction)  # every method of lidp has a direction
             results[name] = bound(scores, chosen, delta=delta, failure_probability=failure_probability)
         except LidpError as error:
             results[name] = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,15 +30,65 @@ Store = Annotated[
 
 
 @dataclass(frozen=True)
-class ClaimOptions:
-    """The claim under audit."""
+class CurveOptions:
+    """A claimed privacy curve."""
 
-    epsilon: Epsilon
-    delta: Delta = 0.0
+    gaussian_mu: Annotated[float | None, typer.Option(help="Claim μ-GDP: a Gaussian mechanism.", show_default=False)] = None
+    laplace_scale: Annotated[float | None, typer.Option(help="Claim Laplace noise of a scale.", show_default=False)] = None
+    zcdp_rho: Annotated[float | None, typer.Option(help="Claim ρ-zCDP.", show_default=False)] = None
+    noise_multiplier: Annotated[float | None, typer.Option(help="Claim DP-SGD, with the next two.", show_default=False)] = (
+        None
+    )
+    sampling_rate: Annotated[float | None, typer.Option(help="Poisson sampling rate.", show_default=False)] = None
+    steps: Annotated[int | None, typer.Option(help="Number of steps.", show_default=False)] = None
+
+    def build_curve_claim(self, delta: float | None, neighbours: Neighbours | str) -> Claim | None:
+        """Return the claim of a curve; None if no option claims one.
+
+        Raises:
+            InvalidArgument: if options claim several curves, or one of them is incomplete.
+        """
+        stated: dict[str, Any] = {"neighbours": neighbours} | ({} if delta is None else {"delta": delta})
+        dpsgd: dict[str, Any] = {
+            "noise_multiplier": self.noise_multiplier,
+            "sampling_rate": self.sampling_rate,
+            "steps": self.steps,
+        }
+        given = [name for name in ("gaussian_mu", "laplace_scale", "zcdp_rho") if getattr(self, name) is not None]
+        given += ["noise_multiplier"] if any(value is not None for value in dpsgd.values()) else []
+        if len(given) > 1:
+            names = " and ".join("--" + name.replace("_", "-") for name in given)
+            raise InvalidArgument(f"{names} claim different curves; give one of them")
+        if self.gaussian_mu is not None:
+            return Claim.gaussian(self.gaussian_mu, **stated)
+        if self.laplace_scale is not None:
+            return Claim.laplace(self.laplace_scale, **stated)
+        if self.zcdp_rho is not None:
+            return Claim.zcdp(self.zcdp_rho, **stated)
+        missing = [name for name, value in dpsgd.items() if value is None]
+        if missing and given:
+            raise InvalidArgument(f"a claim of DP-SGD also needs --{missing[0].replace('_', '-')}")
+        return Claim.dpsgd(**dpsgd, **stated) if given else None
+
+
+@dataclass(frozen=True)
+class ClaimOptions(CurveOptions):
+    """The claim under audit: a point (ε, δ), or a privacy curve."""
+
+    epsilon: Annotated[float | None, typer.Option(help="Claimed ε, if not a curve.", show_default=False)] = None
+    delta: Annotated[float | None, typer.Option(help="Claimed δ.", show_default="0; 1e-5 for curves")] = None
 
     def build(self, neighbours: Neighbours | str) -> Claim:
         """Return the claim about this neighbour relation."""
-        return Claim(self.epsilon, self.delta, checks.member(Neighbours, neighbours=neighbours))
+        claim = self.build_curve_claim(self.delta, neighbours)
+        if claim is None and self.epsilon is None:
+            raise InvalidArgument("no claim: give --epsilon, or a curve such as --gaussian-mu")
+        if claim is None:
+            delta = 0.0 if self.delta is None else self.delta
+            return Claim(self.epsilon or 0.0, delta, checks.member(Neighbours, neighbours=neighbours))
+        if self.epsilon is not None:
+            raise InvalidArgument("--epsilon claims a point, the other options a curve, which states its own ε; give one")
+        return claim
 
 
 @dataclass(frozen=True)

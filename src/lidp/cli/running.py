@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import typer
 
 from lidp._runtime.terminal_text import printable
+from lidp.claim import Claim, Neighbours
 from lidp.cli.executor_options import ExecutorOptions
-from lidp.cli.options import CanaryOptions, ClaimOptions, OutputOptions
+from lidp.cli.options import CanaryOptions, OutputOptions
 from lidp.cli.output import stdout_kept_for_results
 from lidp.cli.report_files import check_report
 from lidp.cli.watching import Watch, watching
@@ -17,12 +19,20 @@ from lidp.engine.audit import audit
 from lidp.result import AuditInterrupted, AuditResult, Verdict
 from lidp.target_spec import TargetSpec
 
+
+class BuildsClaim(Protocol):
+    """Options that state a claim."""
+
+    def build(self, neighbours: Neighbours | str) -> Claim:
+        """Return the claim about this neighbour relation."""
+
+
 NOT_STORED = "nothing was stored; use --store to be able to resume"
 
 
 def run_canary_audit(
     spec: TargetSpec,
-    claim_options: ClaimOptions,
+    claim_options: BuildsClaim,
     canary_options: CanaryOptions,
     store: Path | None,
     executor_options: ExecutorOptions,

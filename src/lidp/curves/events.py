@@ -161,6 +161,15 @@ def noise_of(plain: Plain) -> float | None:
     return None if noise is None else float(plain[noise])
 
 
+def count_steps(plain: Plain) -> int:
+    """Return how many releases an event consists of."""
+    if "events" in plain:
+        return sum(count_steps(part) for part in plain["events"])
+    if "of" not in plain:
+        return 1
+    return int(plain.get("count", 1)) * count_steps(plain["of"])
+
+
 def describe_event(plain: Plain) -> str:
     """Return an event in words."""
     name = plain["event"].removesuffix("DpEvent")

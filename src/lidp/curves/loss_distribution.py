@@ -16,6 +16,7 @@ from lidp.curves.curve import PrivacyCurve
 from lidp.curves.events import (
     Plain,
     check_event,
+    count_steps,
     describe_event,
     event_from_plain,
     has_scalable_noise,
@@ -27,10 +28,10 @@ from lidp.errors import InvalidArgument
 
 SLACK = 1e-10
 """Added to every value of the curve: the accountant's Fourier transforms are wrong by up to 2e-12 in either direction."""
-# Privacy losses are rounded up to multiples of an interval. The rounding errors of many steps add up, so small losses need a fine
-# one; a large loss makes the distribution long, and a coarse one suffices.
-_ROUGH_INTERVAL = 1e-3
-_INTERVALS = ((4.0, 1e-4), (60.0, 5e-4), (math.inf, 2e-3))  # (largest rough ε, interval)
+# Privacy losses are rounded up to multiples of an interval, which makes ε larger by about the number of steps times the square of
+# the interval. The interval is chosen so that this is a small share of ε, and no finer, because that takes long.
+_ROUNDING_SHARE = 5e-4
+_COARSEST, _FINEST = 2e-3, 1e-4
 _ROUGH_DELTA = 1e-5
 
 
@@ -122,10 +123,11 @@ class _Losses(NamedTuple):
 )  # a distribution may have a million numbers, and families are walked through one curve after the other
 def _losses(event: str, neighbours: Neighbours) -> tuple[_Losses, _Losses]:
     """Return the losses for removing a record, which give h⁺, and for adding one, which give h⁻."""
-    rough = _compose(event, neighbours, _ROUGH_INTERVAL)
-    epsilon = float(rough.get_epsilon_for_delta(_ROUGH_DELTA))
-    interval = next(interval for largest, interval in _INTERVALS if epsilon <= largest)
-    distribution = _compose(event, neighbours, interval)
+    distribution = _compose(event, neighbours, _COARSEST)
+    rough_epsilon = float(distribution.get_epsilon_for_delta(_ROUGH_DELTA))
+    interval = math.sqrt(_ROUNDING_SHARE * max(rough_epsilon, 0.1) / count_steps(json.loads(event)))
+    if interval < _COARSEST:
+        distribution = _compose(event, neighbours, max(interval, _FINEST))
     return _Losses.of(distribution._pmf_remove), _Losses.of(distribution._pmf_add)
 
 

@@ -14,6 +14,7 @@ from lidp.errors import AuditFailed
 from lidp.result import TrialNote
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod
+from lidp.stats.registry import with_point
 
 
 class Ledger:
@@ -34,6 +35,8 @@ class Ledger:
         self._notes: list[TrialNote] = []
         self._blocks: list[Scores] = []
         self._stopped_at_row: int | None = None
+        curve = plan.claim.curve
+        self._least_refuting_epsilon = plan.claim.epsilon if curve is None else curve.epsilon(plan.claim.delta)
         self._run = (
             plan.method.begin(delta=plan.claim.delta, failure_probability=plan.failure_probability)
             if isinstance(plan.method, AnytimeMethod)
@@ -93,10 +96,9 @@ class Ledger:
             self._keep_predictions(self.scorer.take_predictions())
         self._blocks.append(scores)
         if self._run is not None:
-            self._run.update(scores)
-            if self.plan.stop_when == "refuted" and self._run.epsilon > self.plan.claim.epsilon:
-                path = self._run.bound().path
-                self._stopped_at_row = next(seen for seen, epsilon in path if epsilon > self.plan.claim.epsilon)
+            may_be_refuted = self._run.update(scores) >= self._least_refuting_epsilon
+            if may_be_refuted and self.plan.stop_when == "refuted":
+                self._stopped_at_row = self._run.bound().refuted_after(self.plan.claim)
         if self.scorer.learns:
             beyond = 0 if self._stopped_at_row is None else self.plan.design.rows(self.bet_trials) - self._stopped_at_row
             self.scorer.learn(records[-1], scores.trials - beyond)
@@ -119,13 +121,14 @@ class Ledger:
 
     def bound(self, scores: Scores) -> EpsilonBound:
         """Return the bound from the scores that :meth:`scores` returned."""
-        if self._run is not None and not self.stopped:
-            return self._run.bound()  # on the same trials, which arrived in several parts
-        if not self.plan.method.anytime:
+        plan = self.plan
+        if not plan.method.anytime:
             scores = scores.as_planned()  # the verdict marks the bound as provisional
-        return self.plan.method.bound(
-            scores, delta=self.plan.claim.delta, failure_probability=self.plan.failure_probability
-        )
+        if self._run is not None and not self.stopped:
+            bound = self._run.bound()  # on the same trials, which arrived in several parts
+        else:
+            bound = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+        return with_point(bound, plan.method, scores, claim=plan.claim)
 
     def notes(self, rows: int) -> tuple[TrialNote, ...]:
         """Return the notes of the trials of the first ``rows`` rows."""

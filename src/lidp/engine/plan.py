@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from lidp import checks
@@ -14,8 +14,9 @@ from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.fingerprints import fingerprint
 from lidp.pair_target import PairTarget
 from lidp.stats.coin_wager import CoinWager
+from lidp.stats.curve_wager import CurveWager
 from lidp.stats.method import Method, check_probabilities
-from lidp.stats.registry import check_name, default_method, method_named
+from lidp.stats.registry import check_name, default_method, make_method, method_named
 from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target
@@ -25,6 +26,8 @@ from lidp.trials.scoring import as_trial_score
 STOPS = ("refuted", "never")
 _MOST_TRIALS = 10**8
 _LARGEST_PAIR_EPSILON = 10.0
+_CURVE_METHODS = (CurveWager.name,)
+"""Methods that test a target's own curve although only a point of it is claimed; the default method does so too."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class AuditPlan:
                 "make the target with the claim that is audited"
             )
         check_probabilities(claim.delta, failure_probability)
+        if target.curve is not None and claim.curve is None and (method is None or method in _CURVE_METHODS):
+            claim = claim.with_curve(target.curve)
         sequential = design.has_coins and as_trial_score(target.score).sequential
         chosen = _choose_method(method, design, sequential, claim)
         return cls(
@@ -112,7 +117,11 @@ class AuditPlan:
         """Return the plan of an audit of two data sets."""
         check_probabilities(claim.delta, failure_probability)
         design = PairRuns(runs, claim.neighbours)
-        method = CoinWager(log_odds=True, largest=max(_LARGEST_PAIR_EPSILON, 2 * claim.epsilon))
+        method: Method = (
+            CoinWager(log_odds=True, largest=max(_LARGEST_PAIR_EPSILON, 2 * claim.epsilon))
+            if claim.curve is None
+            else CurveWager(claim.curve, log_odds=True)
+        )
         return cls(
             target=target,
             name=target.name,
@@ -168,7 +177,7 @@ class AuditPlan:
         """The plan as plain data: all of it must be the same to resume the audit."""
         required = {
             "target": self.name,
-            "claim": {**asdict(self.claim), "neighbours": str(self.claim.neighbours)},
+            "claim": self.claim.to_dict(),
             "design": self.design.to_json(),
             "trials": self.trials,
             "method": to_plain(self.method),
@@ -184,10 +193,10 @@ class AuditPlan:
 
 
 def _choose_method(method: Method | str | None, design: Design, sequential: bool, claim: Claim) -> Method:
-    usual = default_method(design, claim.epsilon)
+    usual = default_method(design, claim)
     chosen = method or usual
     if isinstance(chosen, str):
-        chosen = usual if usual.name == method else method_named(chosen)()
+        chosen = usual if usual.name == method else make_method(method_named(chosen), claim)
     largest = getattr(chosen, "largest", math.inf)
     if largest <= claim.epsilon:
         raise InvalidArgument(

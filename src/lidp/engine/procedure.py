@@ -82,15 +82,7 @@ class CanaryProcedure(Procedure):
 
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
         """See :class:`Procedure`."""
-        if plan.method.anytime and scores.trials > _FEW_TRIALS and self.could_refute(plan, scores[:_FEW_TRIALS]):
-            return True  # a refuted claim stays refuted
-        arrays = plan.design.perfect_arrays(scores.trials)
-        perfect = Scores.of_block(**arrays, sequential=plan.sequential, failed=scores.failed)
-        try:
-            best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
-        except MethodNotApplicable:  # too few trials to split, for example
-            return False
-        return best.refutes(plan.claim)
+        return _could_refute(plan, scores)
 
 
 class PairProcedure(Procedure):
@@ -146,12 +138,27 @@ class PairProcedure(Procedure):
 
         Nothing is staked on failed runs, nor on the first block, from which the default classifier chooses its bins.
         """
+        if plan.claim.curve is not None:
+            return _could_refute(plan, scores)
         first_block = plan.design.rows(1)
         staked = int((~scores.failed[first_block:]).sum())
         return bool(staked * np.log1p(np.exp(-plan.claim.epsilon)) > np.log(1 / plan.failure_probability))
 
 
 _PROCEDURES: dict[type[Design], type[Procedure]] = {PairRuns: PairProcedure}
+
+
+def _could_refute(plan: AuditPlan, scores: Scores) -> bool:
+    """Return whether the method refutes the claim for a mechanism that reveals every coin, with these runs failed."""
+    if plan.method.anytime and scores.trials > _FEW_TRIALS and _could_refute(plan, scores[:_FEW_TRIALS]):
+        return True  # a refuted claim stays refuted
+    arrays = plan.design.perfect_arrays(scores.trials)
+    perfect = Scores.of_block(**arrays, sequential=plan.sequential, failed=scores.failed)
+    try:
+        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+    except MethodNotApplicable:  # too few trials to split, for example
+        return False
+    return best.refutes(plan.claim)
 
 
 def default_procedure(design: Design) -> Procedure:

@@ -26,15 +26,30 @@ class NotPrivate(AssertionError):
     def __init__(self, result: AuditResult, witness: str, session_seed: int) -> None:
         self.result = result
         bound, claim = result.bound, result.claim
+        if bound.curve is None:
+            shown = f"ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}, more than the {exact(claim.epsilon)} claimed"
+            broken = f"{result.target} is not {claim}"
+        else:
+            shown = bound.describe_noise()
+            broken = f"{result.target} does not have {claim}"
         super().__init__(
-            f"{result.target} is not {claim}\n"
-            f"  bound    ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}, more than the {exact(claim.epsilon)} claimed\n"
+            f"{broken}\n"
+            f"  bound    {shown}\n"
             f"  runs     {bound.trials:,} of {result.planned_trials:,}; a true claim would fail here with probability "
             f"{bound.failure_probability:.2g}\n"
             f"  leak     {result.leak}\n"
             f"  seed     {result.seed}; pytest --dp-seed={session_seed} repeats the session\n"
             f"  witness  {witness}"
         )
+
+
+def _claim(epsilon: float | None, delta: float | None, claim: Claim | None) -> Claim:
+    """Return the claim that an assertion states, either by ε and δ or as a claim."""
+    if claim is None and epsilon is not None:
+        return Claim(epsilon, 0.0 if delta is None else delta)
+    if claim is None or epsilon is not None or delta is not None:
+        raise InvalidArgument("give epsilon and delta, or a claim such as Claim.gaussian(mu=1), but not both")
+    return claim
 
 
 def share_of_call(call: int) -> float:
@@ -72,16 +87,20 @@ class Suite:
             d0: Any = None,
             d1: Any = None,
             *,
-            epsilon: float,
-            delta: float = 0.0,
+            epsilon: float | None = None,
+            delta: float | None = None,
+            claim: Claim | None = None,
             runs: int = 50_000,
             **options: Any,
         ) -> AuditResult:
-            """Fail if the mechanism is shown not to be (epsilon, delta)-DP; other options are those of ``lidp.audit_pair``."""
+            """Fail if the mechanism is shown not to be (epsilon, delta)-DP, or not to have the privacy curve of ``claim``.
+
+            Other options are those of ``lidp.audit_pair``.
+            """
             __tracebackhide__ = True  # a failure points at the test, not in here
             nonlocal calls
             calls += 1
-            given = {"failure_probability", "seed", "stop_when", "claim"} & set(options)
+            given = {"failure_probability", "seed", "stop_when"} & set(options)
             if given:
                 raise InvalidArgument(f"{sorted(given)[0]} is set by the session; see pytest --help for --dp-...")
             beta = self.failure_probability / len(self.tests) * share_of_call(calls)
@@ -89,7 +108,7 @@ class Suite:
                 mechanism,
                 d0,
                 d1,
-                claim=Claim(epsilon, delta),
+                claim=_claim(epsilon, delta, claim),
                 runs=max(1, round(runs * self.scale)),
                 failure_probability=beta,
                 seed=self._seed(test, calls),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,8 @@ from typing import Any
 
 from lidp import checks
 from lidp.claim import Claim
-from lidp.errors import AuditFailed
+from lidp.curves import EventCurve, PrivacyCurve
+from lidp.errors import AuditFailed, InvalidArgument
 
 _SLACK = 1 + 1e-9
 _MIN_SHORTFALL = 0.02  # smaller shortfalls of measured noise are not reported
@@ -107,11 +109,36 @@ class Settings:
         return min((noise for noise, _ in self.noises), default=0.0)
 
     def claim(self, delta: float) -> Claim:
-        """Return the claim of the engine's accountant: the ε that it states for this δ."""
+        """Return the claim of the engine's accountant: the ε that it states for this δ, and the curve of the steps it counted.
+
+        An accountant that states a smaller ε than follows from the curve claims the point only.
+        """
         delta = checks.probability(delta=delta)
         if not self.history:
             raise AuditFailed("the engine's accountant has counted no step; was optimizer.step() called on its optimizer?")
-        return Claim(float(self.accountant_copy.get_epsilon(delta=delta)), delta)
+        point = Claim(float(self.accountant_copy.get_epsilon(delta=delta)), delta)
+        curve = self._curve()
+        return point if curve is None else point.with_curve(curve)
+
+    def _curve(self) -> PrivacyCurve | None:
+        """Return the privacy curve of the steps that the accountant has counted; None if a step had no noise."""
+        events = [
+            {
+                "event": "SelfComposedDpEvent",
+                "count": steps,
+                "of": {
+                    "event": "PoissonSampledDpEvent",
+                    "sampling_probability": rate,
+                    "of": {"event": "GaussianDpEvent", "noise_multiplier": noise},
+                },
+            }
+            for noise, rate, steps in self.history
+        ]
+        whole = events[0] if len(events) == 1 else {"event": "ComposedDpEvent", "events": events}
+        try:
+            return EventCurve(json.dumps(whole))
+        except InvalidArgument:
+            return None
 
     def difference(self, other: Settings) -> str | None:
         """Describe the first setting in which another run differs from this one; None if there is none."""

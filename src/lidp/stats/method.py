@@ -36,6 +36,8 @@ class Method(Storable, ABC):
     """what to cite for it"""
     anytime: ClassVar[bool] = False
     """whether the bound holds after every trial at once, so that an audit may stop at any trial"""
+    needs_curve: ClassVar[bool] = False
+    """whether the method tests a claimed privacy curve, its parameter ``curve``, which must be given"""
     counts: ClassVar[tuple[str, ...]] = ()
     """names of rates that are counts, which reports show as whole numbers"""
     direction: Direction

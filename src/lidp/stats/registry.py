@@ -7,15 +7,19 @@ registration: give the object wherever a method is accepted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
+from lidp.claim import Claim
 from lidp.designs import Design
-from lidp.epsilon_bound import EpsilonBound
+from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
+from lidp.stats.curve_wager import CurveWager
 from lidp.stats.gaussian_dp import GaussianDP
 from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
@@ -33,6 +37,7 @@ METHODS: Mapping[str, type[Method]] = MappingProxyType(
         for method in (
             LiftedBetting,
             CoinWager,
+            CurveWager,
             Wilson,
             Bernstein,
             ClopperPearson,
@@ -70,21 +75,50 @@ def check_name(method: Method) -> None:
         )
 
 
-def default_method(design: Design, epsilon: float = 0.0) -> Method:
-    """Return the strongest method that is valid for any number of trials: coin wager or lifted betting, by the design.
+def default_method(design: Design, claim: Claim | None = None) -> Method:
+    """Return the strongest method that is valid for any number of trials, by the design and the claim.
 
-    It tests ε up to at least twice ``epsilon``, the claimed one.
+    It is a wager for coins and lifted betting for arms, against the claimed curve if there is one. Against a point, it tests ε
+    up to at least twice the claimed one.
     """
+    if claim is not None and claim.curve is not None:
+        return CurveWager(claim.curve) if design.has_coins else LiftedBetting(curve=claim.curve)
+    return point_method(design, claim)
+
+
+def point_method(design: Design, claim: Claim | None = None, *, like: Method | None = None) -> Method:
+    """Return the default method for a point (ε, δ); ``like`` is the method for the curve beside which it is used."""
     kind = CoinWager if design.has_coins else LiftedBetting
-    return kind() if 2 * epsilon <= kind.largest else kind(largest=2 * epsilon)
+    settings: dict[str, Any] = {} if like is None else {"direction": like.direction}
+    if isinstance(like, CurveWager):
+        settings["log_odds"] = like.log_odds
+    if claim is not None and 2 * claim.epsilon > kind.largest:
+        settings["largest"] = 2 * claim.epsilon
+    return kind(**settings)
 
 
-def applicable(scores: Scores) -> dict[str, Method | str]:
+def make_method(kind: type[Method], claim: Claim | None = None, **settings: Any) -> Method:
+    """Return a method of a class, with the claimed curve if it needs one.
+
+    Raises:
+        MethodNotApplicable: if it needs one and there is none.
+    """
+    if not kind.needs_curve or "curve" in settings:
+        return kind(**settings)
+    if claim is None or claim.curve is None:
+        raise MethodNotApplicable(
+            f"{kind.name} tests a whole privacy curve, and none is claimed; claim one, as in Claim.gaussian(mu=0.5) or "
+            "--gaussian-mu 0.5"
+        )
+    return kind(curve=claim.curve, **settings)  # type: ignore[call-arg]  # methods that need a curve have a field for it
+
+
+def applicable(scores: Scores, claim: Claim | None = None) -> dict[str, Method | str]:
     """Return for each method's name the method with default parameters, or the reason why it does not apply."""
     methods: dict[str, Method | str] = {}
     for name, kind in METHODS.items():
-        method = kind()
         try:
+            method = make_method(kind, claim)
             check_scores(method, scores)
         except MethodNotApplicable as reason:
             methods[name] = str(reason)
@@ -94,16 +128,22 @@ def applicable(scores: Scores) -> dict[str, Method | str]:
 
 
 def bound(
-    scores: Scores, method: Method | str | None = None, *, delta: float, failure_probability: float = 0.05
+    scores: Scores,
+    method: Method | str | None = None,
+    *,
+    claim: Claim | None = None,
+    delta: float | None = None,
+    failure_probability: float = 0.05,
 ) -> EpsilonBound:
-    """Return a lower bound on ε from scores.
+    """Return a lower bound on ε from scores; if a privacy curve is claimed, that of the curve, with the point beside it.
 
     Args:
         scores: the scores of the trials.
         method: a method such as ``CoinWager()`` or ``Wilson(order=2)``, one of your own, or the name of one of lidp's. By default
-            coin wager for coin-flip scores and lifted betting for the others. Choose before looking at results: the best of
-            several methods, picked afterwards, is not a valid bound.
-        delta: the δ at which ε is bounded.
+            a wager for coin-flip scores and lifted betting for the others, against the claimed curve if there is one. Choose
+            before looking at results: the best of several methods, picked afterwards, is not a valid bound.
+        claim: what is claimed; see :meth:`EpsilonBound.verdicts`. Its neighbours must be those of the scores.
+        delta: the δ at which ε is bounded; not needed with a claim.
         failure_probability: β, the probability with which the bound may exceed the true ε.
 
     Raises:
@@ -111,12 +151,41 @@ def bound(
     """
     if not isinstance(scores, Scores):
         raise InvalidArgument(f"scores must be a lidp.Scores, got {type(scores).__name__}; build one from your arrays")
+    if claim is None and delta is None:
+        raise InvalidArgument("give delta, at which ε is to be bounded, or a claim")
+    if claim is not None:
+        if delta is not None and delta != claim.delta:
+            raise InvalidArgument(f"the claim has delta {claim.delta:g}, so delta must not be {delta:g}; leave it out")
+        if claim.neighbours is not scores.neighbours:
+            raise InvalidArgument(
+                f"the scores are for {scores.neighbours} neighbours, the claim for {claim.neighbours}; "
+                "a bound for one relation says nothing about the other"
+            )
+        delta = claim.delta
     if method is None:
-        method = default_method(scores.design)
+        method = default_method(scores.design, claim)
     elif isinstance(method, str):
-        method = method_named(method)()
+        method = make_method(method_named(method), claim)
     elif not isinstance(method, Method):
         raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
     check_name(method)
     check_scores(method, scores)
-    return method.bound(scores, delta=delta, failure_probability=failure_probability)
+    return bound_with_point(method, scores, delta=delta or 0.0, failure_probability=failure_probability, claim=claim)
+
+
+def bound_with_point(
+    method: Method, scores: Scores, *, delta: float, failure_probability: float, claim: Claim | None = None
+) -> EpsilonBound:
+    """Return the bound of a method; if it is about a curve, with the bound on ε at the point beside it."""
+    return with_point(
+        method.bound(scores, delta=delta, failure_probability=failure_probability), method, scores, claim=claim
+    )
+
+
+def with_point(bound: EpsilonBound, method: Method, scores: Scores, *, claim: Claim | None = None) -> EpsilonBound:
+    """Return a bound that is about a curve with the bound on ε at the point beside it, from the same scores."""
+    if bound.hypothesis is Hypothesis.POINT:
+        return bound
+    point = point_method(scores.design, claim, like=method)
+    check_scores(point, scores)
+    return replace(bound, point=point.bound(scores, delta=bound.delta, failure_probability=bound.failure_probability))

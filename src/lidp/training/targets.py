@@ -12,6 +12,7 @@ from lidp import checks
 from lidp.canaries.coordinates import DiracGradients, quiet_coordinates
 from lidp.canaries.examples import ExamplePool, blank, mislabelled, tail_singular_vectors
 from lidp.claim import Claim, Neighbours
+from lidp.curves import PrivacyCurve
 from lidp.data import Dataset
 from lidp.errors import InvalidArgument
 from lidp.target import Target
@@ -179,8 +180,22 @@ def training_target(
             "sampling rate" if poisson else "batches in an epoch": rate if poisson else round(1 / rate),
         },
         neighbours=claim.neighbours,
+        curve=_claimed_curve(claim, rate, steps, training, injected_fault),
     )
     return TrainingTarget(target, trainer, calibration)
+
+
+def _claimed_curve(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> PrivacyCurve | None:
+    """Return the privacy curve of a correct trainer with the accountant's noise, rate and steps.
+
+    Under replace-one neighbours there is none: the accountant gives an upper bound on ε at one δ only.
+    """
+    if claim.curve is not None or claim.neighbours is not Neighbours.ADD_REMOVE:
+        return claim.curve
+    honest = _calibrate(claim, rate, steps, training, Fault.WRONG_RATE if fault is Fault.WRONG_RATE else Fault.NONE)
+    return Claim.dpsgd(
+        noise_multiplier=honest.sigma, sampling_rate=honest.rate, steps=honest.steps, delta=claim.delta
+    ).curve
 
 
 def _calibrate(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
