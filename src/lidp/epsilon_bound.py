@@ -220,11 +220,11 @@ class EpsilonBound:
         if self.effective_noise is None:
             return "no amount of noise is excluded"
         name, claimed = self.curve.describe_noise()
+        by = f"ε ≥ {at_least(self.epsilon)} by the same accountant"
+        if self.effective_noise == 1:
+            return f"behaves as if its {name} were below the {claimed:.4g} that was claimed: {by}"
         noise = at_most(claimed * self.effective_noise)
-        by = "ε ≥ " + at_least(self.epsilon)
-        return (
-            f"behaves as if its {name} were at most {noise}, where {claimed:.4g} was claimed: {by} by the same accountant"
-        )
+        return f"behaves as if its {name} were at most {noise}, where {claimed:.4g} was claimed: {by}"
 
     def __str__(self) -> str:
         return self.describe()

@@ -10,7 +10,7 @@ import numpy as np
 
 from lidp import checks
 from lidp.claim import Claim, Neighbours
-from lidp.curves.gaussian import sigma_for
+from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
@@ -145,7 +145,8 @@ class BudgetPlan:
 def plan(
     claim: Claim,
     *,
-    suspect: float,
+    suspect: float | None = None,
+    noise_ratio: float | None = None,
     models: int | None = None,
     canaries: int | None = None,
     dimension: int | None = None,
@@ -157,11 +158,16 @@ def plan(
     repeats: int = 200,
     seed: int = 0,
 ) -> BudgetPlan:
-    """Return how many models refute the claim with the given power if the mechanism is Gaussian with ε = ``suspect``.
+    """Return how many models refute the claim with the given power if the mechanism is Gaussian and leaks more than claimed.
+
+    Give either ``suspect`` or ``noise_ratio``. A claim of a curve other than a Gaussian one is replaced by the Gaussian curve that
+    resembles it.
 
     Args:
         claim: what is claimed.
         suspect: the suspected true ε, larger than the claim's.
+        noise_ratio: the suspected noise divided by the claimed noise, below 1. The claim is then that of the whole curve of a
+            Gaussian mechanism with the claimed ε.
         models: also report what to expect from this number of models.
         canaries: the number of canaries per trial; if left out, several numbers are compared.
         dimension: the dimension of the canaries, which determines how much they interfere; None for no interference.
@@ -173,7 +179,7 @@ def plan(
         repeats: simulated audits per row; the standard error of the power is at most 1/sqrt(4·repeats).
         seed: the seed of the simulation.
     """
-    suspect = checks.positive(suspect=suspect)
+    claim, suspect = _suspicion(claim, suspect, noise_ratio)
     power = checks.probability(power=power)
     repeats = checks.count(repeats=repeats)
     if suspect <= claim.epsilon:
@@ -205,6 +211,19 @@ def plan(
         enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
     costs = (seconds_per_model, price_per_hour, workers)
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), *costs)
+
+
+def _suspicion(claim: Claim, suspect: float | None, noise_ratio: float | None) -> tuple[Claim, float]:
+    """Return the claim to simulate, about a point or a Gaussian curve, and the suspected ε."""
+    if (suspect is None) == (noise_ratio is None):
+        raise InvalidArgument("give either suspect, an ε, or noise_ratio, the true noise divided by the claimed noise")
+    if claim.curve is not None:
+        claim = Claim.gaussian(claim.curve.scale, delta=claim.delta, neighbours=claim.neighbours)
+    if noise_ratio is None:
+        return claim, checks.positive(suspect=suspect)
+    ratio = checks.probability(noise_ratio=noise_ratio)
+    mu = claim.curve.scale if claim.curve is not None else 1 / sigma_for(claim.epsilon, claim.delta)
+    return Claim.gaussian(mu, delta=claim.delta, neighbours=claim.neighbours), gaussian_epsilon(mu / ratio, claim.delta)
 
 
 def _row(
@@ -241,7 +260,7 @@ def _row(
         epsilons.append(bound.epsilon)
     return PlanRow(
         design,
-        default_method(design).name,
+        default_method(design, claim).name,
         None if takes is None else takes * per_trial,
         at * per_trial,
         float(np.mean(epsilons)),
@@ -266,7 +285,7 @@ def _trials_to_refute(
         bound = default_method(scores.design, claim).bound(
             scores, delta=claim.delta, failure_probability=failure_probability
         )
-        refuted_at = next((seen for seen, epsilon in bound.path if epsilon > claim.epsilon), None)
+        refuted_at = bound.refuted_after(claim)
         if refuted_at is not None:
             return refuted_at
         if trials == most:

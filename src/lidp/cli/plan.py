@@ -20,7 +20,10 @@ Simulates audits of a Gaussian mechanism whose true ε is the suspected one. Can
 
 def command(
     claim: options.Epsilon,
-    suspect: Annotated[float, typer.Option(help="Suspected true ε.", show_default=False)],
+    suspect: Annotated[float | None, typer.Option(help="Suspected true ε.", show_default=False)] = None,
+    noise_ratio: Annotated[
+        float | None, typer.Option(help="Suspected noise / claimed noise, to test the whole curve.", show_default=False)
+    ] = None,
     delta: options.Delta = 1e-5,
     models: Annotated[
         int | None, typer.Option(help="Report the expected bound and the power for this many models.", show_default=False)
@@ -40,6 +43,7 @@ def command(
     budget = plan(
         Claim(claim, delta),
         suspect=suspect,
+        noise_ratio=noise_ratio,
         models=models,
         canaries=canaries,
         dimension=dimension,
