@@ -94,7 +94,8 @@ def test_result_as_text_json_and_table():
     assert plain["bound"]["epsilon"] == result.bound.epsilon > 1
     assert plain["models"] == 60
     assert {"python", "numpy"} <= set(plain["versions"])
-    assert len(plain["trials"]) == 60
+    assert plain["trials"] == result.bound.trials
+    assert len(plain["trial_notes"]) == 60
     assert result.table().row_count >= 4
     assert result.bound.path
 
@@ -330,7 +331,7 @@ def test_invalid_target_is_refused():
 
 def test_metadata_that_json_cannot_hold_is_converted():
     target = Target(lambda d, rng: lidp.Output(list(d), {"loss": float("nan"), "n": np.int64(3)}), Numbers(), closeness)
-    noted = json.loads(run(target, trials=2).to_json())["trials"][0]["metadata"]
+    noted = json.loads(run(target, trials=2).to_json())["trial_notes"][0]["metadata"]
     assert noted == {"scores_loss": "nan", "scores_n": 3}
 
 

@@ -19,7 +19,7 @@ def test_audit_restores_the_global_generators():
 
 def test_same_seed_gives_the_same_result():
     first, second = (audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=3) for _ in range(2))
-    timeless = {"seconds": 0, "trial_seconds": 0, "trials": []}
+    timeless = {"seconds": 0, "trial_seconds": 0, "trial_notes": []}
     assert first.to_dict() | timeless == second.to_dict() | timeless
     other = audit_pair(Laplace(0.5), 0, 1, claim=ONE, seed=4)
     assert (other.scores.flips()[0][:50] != first.scores.flips()[0][:50]).any()
