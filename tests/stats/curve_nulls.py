@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lidp import Scores
+from lidp import Direction, Scores
 from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve
+from lidp.stats.one_run_fdp import rejects_curve
 
 STEPS, RATE, NOISE = 3, 0.3, 0.8
 
@@ -66,6 +67,24 @@ class SwappedEvent(EventAlone):
 
     def backward(self, epsilons):
         return EventCurve.forward(self, epsilons)
+
+
+@dataclass(frozen=True)
+class Interpolated(Alone, GaussianCurve):
+    """The largest curve with given values at given ε: linear in e^ε between them, and constant after the last."""
+
+    at: tuple[float, ...] = ()
+    forward_values: tuple[float, ...] = ()
+    backward_values: tuple[float, ...] = ()
+
+    def forward(self, epsilons):
+        return np.interp(np.exp(epsilons), np.exp(self.at), self.forward_values)
+
+    def backward(self, epsilons):
+        return np.interp(np.exp(epsilons), np.exp(self.at), self.backward_values)
+
+    def rungs(self):
+        return np.array(self.at)
 
 
 def gaussian_scores(mu):
@@ -154,3 +173,12 @@ def refutations(method, draw, repeats, seed, delta=1e-5, beta=0.05):
     refuted = falls(method, delta, beta)
     seeds = np.random.SeedSequence(seed).spawn(repeats)
     return int(sum(refuted(draw(np.random.default_rng(one))) for one in seeds))
+
+
+def p_value(guesses, curve, direction=Direction.BOTH):
+    """The largest failure probability at which the curve is not rejected."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejects_curve(guesses, curve, middle, direction) else (middle, high)
+    return high

@@ -1,7 +1,6 @@
 """One run against any privacy curve: agreement with the Gaussian formula, with linear programmes, and what the bound says."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,20 +16,11 @@ from lidp.stats.guess_trade_off import trade_off_of
 from lidp.stats.one_run import Guesses, last_rejected
 from lidp.stats.one_run_fdp import rejects_curve, rejects_gaussian
 from lidp.stats.storable import from_plain, to_plain
-from tests.stats.curve_nulls import Alone, coins_of, gaussian_scores, laplace_scores, sampled_event
+from tests.stats.curve_nulls import Interpolated, coins_of, gaussian_scores, laplace_scores, p_value, sampled_event
 
 BETA = 0.05
 OPTIONS = {"delta": 1e-5, "failure_probability": BETA}
 CHECK = Guesses(coins=1000, made=100, right=95)
-
-
-def p_value(guesses, curve, direction=Direction.BOTH):
-    """The largest failure probability at which the curve is not rejected."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rejects_curve(guesses, curve, middle, direction) else (middle, high)
-    return high
 
 
 def test_published_number_is_reproduced_by_the_general_curve():
@@ -69,24 +59,6 @@ def test_guesses_in_one_direction_are_tested_at_least_as_sharply(direction):
     for right in (60, 80, 95):
         one_sided = p_value(Guesses(1000, 100, right), curve, Direction(direction))
         assert one_sided <= p_value(Guesses(1000, 100, right), curve) + 1e-12
-
-
-@dataclass(frozen=True)
-class Interpolated(Alone, GaussianCurve):
-    """The largest curve with given values at given ε: linear in e^ε between them, and constant after the last."""
-
-    at: tuple[float, ...] = ()
-    forward_values: tuple[float, ...] = ()
-    backward_values: tuple[float, ...] = ()
-
-    def forward(self, epsilons):
-        return np.interp(np.exp(epsilons), np.exp(self.at), self.forward_values)
-
-    def backward(self, epsilons):
-        return np.interp(np.exp(epsilons), np.exp(self.at), self.backward_values)
-
-    def rungs(self):
-        return np.array(self.at)
 
 
 def most_likely(coins, made, right, curve, direction):
