@@ -11,7 +11,7 @@ import numpy as np
 
 from lidp import Direction, Scores
 from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve
-from lidp.stats.one_run_fdp import rejects_curve
+from lidp.stats.guess_trade_off import rejects_curve
 
 STEPS, RATE, NOISE = 3, 0.3, 0.8
 

@@ -65,11 +65,11 @@ def test_bound_on_the_noise():
     def epsilon(scores):
         return LiftedBetting(curve=GaussianCurve(0.5)).bound(scores, delta=1e-5, failure_probability=BETA).epsilon
 
-    assert_covers(false_alarms(epsilon, draw, family.epsilons[true], 100, seed=32), 100, BETA)
+    assert_covers(false_alarms(epsilon, draw, family.epsilons[true], 60, seed=32), 60, BETA)
 
 
 def test_optimistic_curve_breaks_coverage():
-    draw = arms_of(gaussian_scores(1.0), 150, 16)
+    draw = arms_of(gaussian_scores(1.0), 100, 16)
     assert_breaks(refutations(LiftedBetting(curve=OptimisticGaussian(1.0)), draw, 40, seed=33), 40, BETA)
 
 

@@ -12,9 +12,9 @@ from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve
 from lidp.curves.gaussian import gaussian_epsilon
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.stats.curve_family import family_of
-from lidp.stats.guess_trade_off import trade_off_of
+from lidp.stats.guess_trade_off import rejects_curve, trade_off_of
 from lidp.stats.one_run import Guesses, last_rejected
-from lidp.stats.one_run_fdp import rejects_curve, rejects_gaussian
+from lidp.stats.one_run_fdp import rejects_gaussian
 from lidp.stats.storable import from_plain, to_plain
 from tests.stats.curve_nulls import Interpolated, coins_of, gaussian_scores, laplace_scores, p_value, sampled_event
 

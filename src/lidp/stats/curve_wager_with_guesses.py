@@ -9,7 +9,7 @@ each test has half of the failure probability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lidp.claim import Direction
@@ -19,16 +19,18 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
 from lidp.scores import Scores
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
-from lidp.stats.one_run import RankGuesses
+from lidp.stats.one_run import GuessStrategy
 from lidp.stats.one_run_fdp import OneRunFDP
-from lidp.stats.thresholds import ThresholdStrategy, UnionThreshold
+from lidp.stats.planned_guesses import PlannedGuesses
+from lidp.stats.thresholds import ThresholdStrategy
 
 
 @dataclass(frozen=True)
 class CurveWagerWithGuesses(Method):
     """Test a privacy curve by a wager on every coin and by the number of right guesses, each at half of the failure probability.
 
-    ``threshold`` says on which coins to guess, as for :class:`OneRunFDP`. With ``log_odds``, scores are predictions already.
+    ``threshold`` says on which coins to guess, as for :class:`OneRunFDP`; by default the claim decides how many. With
+    ``log_odds``, scores are predictions already.
 
     Guarantee: finite-sample, for a number of runs that is fixed beforehand: a mechanism whose privacy curve is the claimed one
     or a smaller one is refuted with probability at most β, whatever the dependence between canaries. The bounds on its noise,
@@ -38,7 +40,7 @@ class CurveWagerWithGuesses(Method):
     """
 
     curve: PrivacyCurve
-    threshold: ThresholdStrategy | RankGuesses = UnionThreshold(8)
+    threshold: ThresholdStrategy | GuessStrategy = field(default_factory=PlannedGuesses)
     direction: Direction = Direction.BOTH
     log_odds: bool = False
 

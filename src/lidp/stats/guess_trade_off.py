@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from lidp.arrays import Floats
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
+from lidp.stats.one_run import Guesses
 
 _GRID = 1024  # values of e
 _LARGEST_RUNG = 500.0  # e^e must not overflow
@@ -101,3 +103,41 @@ def _upper_envelope(slopes: Floats, intercepts: Floats) -> tuple[list[float], li
 def trade_off_of(curve: PrivacyCurve, direction: Direction) -> GuessTradeOff:
     """Return the trade-off of a curve for guesses in one direction, or in both."""
     return GuessTradeOff(curve, direction)
+
+
+def rejects_curve(
+    guesses: Guesses, curve: PrivacyCurve, failure_probability: float, direction: Direction = Direction.BOTH
+) -> bool:
+    """Return whether at least ``right`` right guesses are too many for any mechanism with this privacy curve.
+
+    Guarantee: finite-sample: for a mechanism with this curve or a smaller one, True with probability at most the given one.
+    """
+    trade_off = trade_off_of(curve, direction)
+    return too_many_right(guesses, trade_off.least_wrong, trade_off.largest, failure_probability)
+
+
+def too_many_right(
+    guesses: Guesses, least_wrong: Callable[[float], float], largest: float, failure_probability: float
+) -> bool:
+    """Return whether at least ``right`` right guesses have a probability below the failure probability.
+
+    Suppose that they have not. Let p_j be the probability of exactly j right guesses, x_i the mean over coins of the probability
+    that the guess is right and at least i are, and y_i that of "the guess is wrong and at least i are right". They are sums over
+    j ≥ i of j·p_j and (made - j)·p_j, divided by the number of coins. A guess that is one of i + 1 right ones becomes wrong if its
+    coin changes, and leaves i right ones; so y_i is at least ``least_wrong(x_{i+1})``. From the observed number downward, each p_i
+    is made as small as this allows, which makes the requirements on the lower ones as small as possible too. If the p_i add up
+    to more than 1, there is no such mechanism.
+    """
+    made, coins = guesses.made, guesses.coins
+    right = failure_probability * guesses.right / coins
+    wrong = failure_probability * (made - guesses.right) / coins
+    for i in range(guesses.right - 1, -1, -1):
+        if right > largest:
+            return True
+        needed = least_wrong(right)
+        if needed <= wrong:
+            return False  # nothing changes any more
+        right, wrong = right + i / (made - i) * (needed - wrong), needed
+        if right + wrong > made / coins:
+            return True
+    return False

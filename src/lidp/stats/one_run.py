@@ -32,8 +32,12 @@ from lidp.streams import Purpose, stream
 _COARSE_STEP = 0.05  # every ε up to the bound is checked on this grid before the bound is refined
 
 
+class GuessStrategy(Storable):
+    """A way to choose the coins to guess on."""
+
+
 @dataclass(frozen=True)
-class RankGuesses(Storable):
+class RankGuesses(GuessStrategy):
     """Guess on this fraction of the coins, those with the most extreme scores.
 
     The fraction is fixed beforehand, so the number of guesses is too. For both directions half of the guesses are "in" for
@@ -79,7 +83,7 @@ class GuessCounting(Method):
     - ``FixedThreshold(t)``: on every coin: "in" for scores ≥ t, "out" below.
     """
 
-    threshold: ThresholdStrategy | RankGuesses = UnionThreshold(8)
+    threshold: ThresholdStrategy | GuessStrategy = UnionThreshold(8)
     direction: Direction = Direction.BOTH
 
     counts: ClassVar[tuple[str, ...]] = ("coins", "guesses", "right")

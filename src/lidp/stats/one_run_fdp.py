@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lidp import checks
 from lidp.citations import MAHLOUJIFAR_2024
-from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.curves.gaussian import gaussian_epsilon
+from lidp.designs import Design
 from lidp.epsilon_bound import Guarantee, Hypothesis
+from lidp.errors import MethodNotApplicable
+from lidp.scores import Scores
 from lidp.stats.claimed_curve import check_curve, checked_family, epsilon_after, noise_after
-from lidp.stats.guess_trade_off import trade_off_of
+from lidp.stats.guess_trade_off import rejects_curve, too_many_right
 from lidp.stats.one_run import GuessCounting, Guesses, Outcome, last_rejected
+from lidp.stats.planned_guesses import PlannedGuesses
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class OneRunFDP(GuessCounting):
     same β. Without a curve, conditional: μ-GDP is rejected for growing μ, and the last μ is converted to ε at δ, which is
     finite-sample if the mechanism's privacy curve is that of some Gaussian mechanism; one with another curve may be (ε, δ)-DP at
     the reported ε.
+
+    ``PlannedGuesses()`` as ``threshold`` guesses on the fraction of coins that is best for the curve and the number of coins.
     """
 
     curve: PrivacyCurve | None = None
@@ -46,6 +50,20 @@ class OneRunFDP(GuessCounting):
     def hypothesis(self) -> Hypothesis:
         """What falls when this method refutes a claim."""
         return Hypothesis.POINT if self.curve is None else Hypothesis.CURVE
+
+    def check(self, design: Design, *, sequential: bool = False) -> None:
+        super().check(design, sequential=sequential)
+        if isinstance(self.threshold, PlannedGuesses) and self.curve is None:
+            raise MethodNotApplicable(
+                f"{self.name} can plan its guesses only for a claimed curve; give one, or use UnionThreshold(8)"
+            )
+
+    def _options(self, scores: Scores, delta: float, failure_probability: float) -> tuple[Scores, list[Guesses], float]:
+        if not isinstance(self.threshold, PlannedGuesses) or self.curve is None:
+            return super()._options(scores, delta, failure_probability)
+        coins = scores.trials * scores.canaries
+        fraction = self.threshold.fraction(self.curve, coins, self.direction)
+        return scores, [self._guess(scores, fraction)], 1.0
 
     def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
         return self.evaluate(guesses, delta=delta, failure_probability=failure_probability).epsilon
@@ -82,40 +100,4 @@ def rejects_gaussian(guesses: Guesses, mu: float, failure_probability: float) ->
     """Return whether at least ``right`` right guesses are too many for any μ-GDP mechanism."""
     from scipy.special import ndtr, ndtri
 
-    return _rejects(guesses, lambda right: float(ndtr(ndtri(min(right, 1.0)) - mu)), 1.0, failure_probability)
-
-
-def rejects_curve(
-    guesses: Guesses, curve: PrivacyCurve, failure_probability: float, direction: Direction = Direction.BOTH
-) -> bool:
-    """Return whether at least ``right`` right guesses are too many for any mechanism with this privacy curve.
-
-    Guarantee: finite-sample: for a mechanism with this curve or a smaller one, True with probability at most the given one.
-    """
-    trade_off = trade_off_of(curve, direction)
-    return _rejects(guesses, trade_off.least_wrong, trade_off.largest, failure_probability)
-
-
-def _rejects(guesses: Guesses, least_wrong: Callable[[float], float], largest: float, failure_probability: float) -> bool:
-    """Return whether at least ``right`` right guesses have a probability below the failure probability.
-
-    Suppose that they have not. Let p_j be the probability of exactly j right guesses, x_i the mean over coins of the probability
-    that the guess is right and at least i are, and y_i that of "the guess is wrong and at least i are right". They are sums over
-    j ≥ i of j·p_j and (made - j)·p_j, divided by the number of coins. A guess that is one of i + 1 right ones becomes wrong if its
-    coin changes, and leaves i right ones; so y_i is at least ``least_wrong(x_{i+1})``. From the observed number downward, each p_i
-    is made as small as this allows, which makes the requirements on the lower ones as small as possible too. If the p_i add up
-    to more than 1, there is no such mechanism.
-    """
-    made, coins = guesses.made, guesses.coins
-    right = failure_probability * guesses.right / coins
-    wrong = failure_probability * (made - guesses.right) / coins
-    for i in range(guesses.right - 1, -1, -1):
-        if right > largest:
-            return True
-        needed = least_wrong(right)
-        if needed <= wrong:
-            return False  # nothing changes any more
-        right, wrong = right + i / (made - i) * (needed - wrong), needed
-        if right + wrong > made / coins:
-            return True
-    return False
+    return too_many_right(guesses, lambda right: float(ndtr(ndtri(min(right, 1.0)) - mu)), 1.0, failure_probability)
