@@ -15,7 +15,6 @@ these functions alone is a valid bound, so a finite grid of e makes the bound we
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
@@ -60,8 +59,8 @@ class GuessTradeOff:
         anchors = np.concatenate([[0.0], above[::-1], np.full(len(odds), self.largest)])
         offsets = np.concatenate([np.zeros(1 + len(odds)), self.largest - below])
         starts, lines = _upper_envelope(slopes, offsets - slopes * anchors)
-        self._starts = array("d", starts)
-        self._slopes, self._anchors, self._offsets = (array("d", values[lines]) for values in (slopes, anchors, offsets))
+        self._starts = starts
+        self._slopes, self._anchors, self._offsets = (values[lines].tolist() for values in (slopes, anchors, offsets))
 
     def least_wrong(self, right: float) -> float:
         """Return a lower bound on the rate of wrong guesses if this is the rate of right ones."""
@@ -99,7 +98,7 @@ def _upper_envelope(slopes: Floats, intercepts: Floats) -> tuple[list[float], li
     return starts, lines
 
 
-@lru_cache(maxsize=256)  # computing the curve of an event takes up to a second
+@lru_cache(maxsize=128)  # computing the curve of an event takes up to a second
 def trade_off_of(curve: PrivacyCurve, direction: Direction) -> GuessTradeOff:
     """Return the trade-off of a curve for guesses in one direction, or in both."""
     return GuessTradeOff(curve, direction)

@@ -29,7 +29,6 @@ from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
 from lidp.stats.claimed_curve import check_curve
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
-from lidp.stats.lifted_hypotheses import CurveHypotheses, NestedHypotheses, PointHypotheses
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.stats.two_rates import describe_shares
 
@@ -91,6 +90,8 @@ class LiftedBettingRun:
     """The state of the bets. Trials given one by one or all at once give the same bound, bit for bit."""
 
     def __init__(self, method: LiftedBetting, delta: float, failure_probability: float) -> None:
+        from lidp.stats.lifted_hypotheses import CurveHypotheses, NestedHypotheses, PointHypotheses
+
         self.method = method
         self.delta = delta
         self.failure_probability = failure_probability

@@ -14,7 +14,6 @@ from lidp.epsilon_bound import Guarantee, Hypothesis
 from lidp.errors import MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.claimed_curve import check_curve, checked_family, epsilon_after, noise_after
-from lidp.stats.guess_trade_off import rejects_curve, too_many_right
 from lidp.stats.one_run import GuessCounting, Guesses, Outcome, last_rejected
 from lidp.stats.planned_guesses import PlannedGuesses
 
@@ -73,6 +72,8 @@ class OneRunFDP(GuessCounting):
             checks.probability(delta=delta)
             mu = last_rejected(lambda value: rejects_gaussian(guesses, value, failure_probability))
             return Outcome(gaussian_epsilon(mu, delta))
+        from lidp.stats.guess_trade_off import rejects_curve
+
         family = checked_family(self.curve, delta)
         rejected = 0
         while rejected < len(family) and rejects_curve(
@@ -99,5 +100,7 @@ class OneRunFDP(GuessCounting):
 def rejects_gaussian(guesses: Guesses, mu: float, failure_probability: float) -> bool:
     """Return whether at least ``right`` right guesses are too many for any μ-GDP mechanism."""
     from scipy.special import ndtr, ndtri
+
+    from lidp.stats.guess_trade_off import too_many_right
 
     return too_many_right(guesses, lambda right: float(ndtr(ndtri(min(right, 1.0)) - mu)), 1.0, failure_probability)

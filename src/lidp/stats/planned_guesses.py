@@ -12,8 +12,6 @@ from lidp import checks
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.errors import InvalidArgument
-from lidp.stats.bet_sizes import simulate_wagers
-from lidp.stats.guess_trade_off import rejects_curve
 from lidp.stats.one_run import Guesses, GuessStrategy
 
 _SIMULATED_COINS = 65_536
@@ -47,6 +45,8 @@ class PlannedGuesses(GuessStrategy):
 
 @lru_cache(maxsize=256)
 def _best_fraction(curve: PrivacyCurve, ratio: float, coins: int, direction: Direction) -> float:
+    from lidp.stats.bet_sizes import simulate_wagers
+
     suspect = curve.with_noise(1 / ratio) if curve.has_family else curve
     wagers = simulate_wagers(suspect, 1, _SIMULATED_COINS)
     # Guesses are made on the most certain coins; in one direction, on the half of them that speak for this side.
@@ -65,6 +65,8 @@ def _best_fraction(curve: PrivacyCurve, ratio: float, coins: int, direction: Dir
 
 def _log_p_value(guesses: Guesses, curve: PrivacyCurve, direction: Direction) -> float:
     """Return the logarithm of the largest failure probability, up to rounding, at which the curve is not rejected."""
+    from lidp.stats.guess_trade_off import rejects_curve
+
     low, high = _LOWEST_LOG, 0.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
