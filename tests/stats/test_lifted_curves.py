@@ -151,4 +151,6 @@ def test_object_that_is_no_curve_is_refused():
 def test_method_with_a_curve_is_stored():
     method = LiftedBetting(direction="forward", curve=EventCurve(sampled_event()))
     assert from_plain(to_plain(method)) == method
+    assert list(method.parameters) == ["curve"]  # there is no grid of ε
     assert method.parameters["curve"].startswith("DP-SGD")
+    assert list(LiftedBetting().parameters) == ["resolution", "largest"]

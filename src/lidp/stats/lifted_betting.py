@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lidp.citations import PILLUTLA_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
@@ -70,6 +70,11 @@ class LiftedBetting(AnytimeMethod):
     def hypothesis(self) -> Hypothesis:
         """What falls when this method refutes a claim."""
         return Hypothesis.POINT if self.curve is None else Hypothesis.CURVE
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        plain = super().parameters
+        return plain if self.curve is None else {"curve": plain["curve"]}
 
     def check(self, design: Design, *, sequential: bool = False) -> None:
         if design.has_coins:
