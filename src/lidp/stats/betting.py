@@ -47,33 +47,39 @@ class EpsilonGrid:
 
 
 class WealthPath:
-    """The logarithm of the wealth against every ε of the grid, and the bound that it implies.
+    """The logarithm of the wealth against nested hypotheses, each of which has an ε, and the bound that it implies.
 
-    An ε is rejected once its wealth has reached 1/β; it stays rejected. The bound is the last ε before the first
-    one that is not rejected, 0 if the first is not.
+    A hypothesis is rejected once the wealth against it has reached 1/β; it stays rejected. The bound is the ε of the last one
+    before the first that is not rejected, 0 if the first is not.
     """
 
-    def __init__(self, grid: EpsilonGrid, failure_probability: float) -> None:
-        self.grid = grid
+    def __init__(self, epsilons: Floats, failure_probability: float) -> None:
+        self.epsilons = epsilons
         self.goal = math.log(1 / failure_probability)
-        self.log_wealth = np.zeros(len(grid.values))
-        self.peak = np.zeros(len(grid.values))
+        self.log_wealth = np.zeros(len(epsilons))
+        self.peak = np.zeros(len(epsilons))
         self.rejected = 0
-        """number of ε, from the smallest on, that are rejected"""
-        self.path: tuple[tuple[int, float], ...] = ()
+        """number of hypotheses, from the first on, that are rejected"""
+        self.steps: tuple[tuple[int, int], ...] = ()
+        """(trials seen, hypotheses rejected) at each change"""
+
+    @property
+    def path(self) -> tuple[tuple[int, float], ...]:
+        """(trials seen, ε) at each change of the bound."""
+        return tuple((seen, float(self.epsilons[rejected - 1])) for seen, rejected in self.steps)
 
     @property
     def epsilon(self) -> float:
         """Return the bound so far."""
-        return float(self.grid.values[self.rejected - 1]) if self.rejected else 0.0
+        return float(self.epsilons[self.rejected - 1]) if self.rejected else 0.0
 
     @property
     def wealth(self) -> float:
-        """Return the largest wealth reached against the last rejected ε, or against 0 if none is."""
+        """Return the largest wealth reached against the last rejected hypothesis, or against the first if none is rejected."""
         return math.exp(min(self.peak[max(self.rejected - 1, 0)], 700.0))
 
     def settle(self, log_growth: Floats, window: slice, trials_before: int) -> None:
-        """Add the log-growth of further trials (rows) for a window of ε (columns)."""
+        """Add the log-growth of further trials (rows) for a window of hypotheses (columns)."""
         if window.start == window.stop:
             return
         # Summing row after row keeps the result independent of how trials are grouped into calls.
@@ -81,10 +87,10 @@ class WealthPath:
         peaks = np.maximum.accumulate(np.maximum(wealth, self.peak[window]), axis=0)
         self.log_wealth[window] = wealth[-1]
         self.peak[window] = peaks[-1]
-        # ε's below the window are rejected; some just above it may have been, when the window was wider.
+        # Hypotheses below the window are rejected; some just above it may have been, when the window was wider.
         prefix = np.logical_and.accumulate(peaks >= self.goal, axis=1).sum(axis=1) + window.start
         above = np.logical_and.accumulate(self.peak[window.stop :] >= self.goal).sum()
         prefix[prefix == window.stop] += above
         for row in np.flatnonzero(np.diff(prefix, prepend=self.rejected) > 0):
             self.rejected = int(prefix[row])
-            self.path += ((trials_before + int(row) + 1, self.epsilon),)
+            self.steps += ((trials_before + int(row) + 1, self.rejected),)

@@ -5,7 +5,6 @@ Nothing here affects validity, which requires only that bets depend on lower-ind
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from lidp.arrays import Floats, Ints
 from lidp.claim import Direction
 from lidp.scores import Scores
-from lidp.stats.betting import WealthPath
 from lidp.stats.thresholds import TailQuantiles
 
 BLOCK_TRIALS = 4096
@@ -99,39 +97,77 @@ class Counter:
         return exceeding
 
 
-class Bets:
-    """For each ε of a window of the grid, a threshold and a stake per direction, chosen from the trials counted so far."""
+class Hypotheses(NamedTuple):
+    """What is bet against, one entry each: odds e^e, and how far the rates may differ beyond them in each direction.
 
-    def __init__(self, counter: Counter, wealth: WealthPath, delta: float, direction: Direction) -> None:
-        self.counter = counter
-        self.delta = delta
-        rates = Rates(counter)
-        largest_odds = max(rates.largest_odds(part, delta) for part in direction.parts)
-        self.window = wealth.grid.window(wealth.rejected, math.log(max(largest_odds, 1.0)))
-        self.odds = np.exp(wealth.grid.values[self.window])
-        limit = _BOLDNESS / (self.odds + delta)
-        self.chosen = {part: rates.best_threshold(part, self.odds, delta, limit) for part in direction.parts}
-        payoffs = [rates.payoff(part, index, self.odds, delta) for part, index in self.chosen.items()]
+    Under a hypothesis the forward payoff x - e^e y - ``forward`` has a mean of at most 0, and so has the backward payoff
+    (1 - y) - e^e (1 - x) - ``backward``. For (ε, δ)-DP e is ε, and both differences are δ.
+    """
+
+    odds: Floats
+    forward: Floats
+    backward: Floats
+
+    @classmethod
+    def points(cls, epsilons: Floats, delta: float) -> Hypotheses:
+        """Return the hypotheses of (ε, δ)-DP."""
+        deltas = np.full(len(epsilons), delta)
+        return cls(np.exp(epsilons), deltas, deltas)
+
+    def excess(self, part: Direction) -> Floats:
+        """Return how far the rates may differ beyond the odds in one direction."""
+        return self.forward if part is Direction.FORWARD else self.backward
+
+    def at(self, indices: Ints) -> Hypotheses:
+        """Return some of the hypotheses."""
+        return Hypotheses(*(values[indices] for values in self))
+
+
+class Bets:
+    """For each hypothesis a threshold and a stake per direction, chosen from the trials counted so far.
+
+    ``growth`` is the growth of the log-wealth per trial that these trials predict.
+    """
+
+    def __init__(self, rates: Rates, hypotheses: Hypotheses, direction: Direction) -> None:
+        self.counter = rates.counter
+        self.hypotheses = hypotheses
+        parts = direction.parts
+        largest_excess = np.maximum.reduce([hypotheses.excess(part) for part in parts])
+        limit = _BOLDNESS / (hypotheses.odds + largest_excess)
+        self.chosen = {part: rates.best_threshold(part, hypotheses, limit) for part in parts}
+        payoffs = [
+            rates.payoff(part, index, hypotheses.odds, hypotheses.excess(part)) for part, index in self.chosen.items()
+        ]
         if direction is Direction.BOTH:
-            cross = rates.cross(self.chosen[Direction.FORWARD], self.chosen[Direction.BACKWARD], self.odds)
-            self.stakes = _best_stakes(payoffs[0], payoffs[1], cross, limit)
+            cross = rates.cross(self.chosen[Direction.FORWARD], self.chosen[Direction.BACKWARD], hypotheses)
+            self.stakes, self.growth = _best_stakes(payoffs[0], payoffs[1], cross, limit)
         else:
-            self.stakes = [np.clip(mean / square, 0.0, limit) for mean, square in payoffs]
+            mean, square = payoffs[0]
+            self.stakes = [np.clip(mean / square, 0.0, limit)]
+            self.growth = self.stakes[0] * (mean - self.stakes[0] * square / 2)
+
+    def keep(self, indices: Ints) -> None:
+        """Bet against these hypotheses only."""
+        self.hypotheses = self.hypotheses.at(indices)
+        self.chosen = {part: index[indices] for part, index in self.chosen.items()}
+        self.stakes = [stake[indices] for stake in self.stakes]
+        self.growth = self.growth[indices]
 
     def log_growth(self, counts: Counts) -> Floats:
-        """Return log(1 + λD + λ'D') for each trial (rows) and each ε of the window (columns)."""
+        """Return log(1 + λD + λ'D') for each trial (rows) and each hypothesis (columns)."""
         k, m = self.counter.sizes
-        total = np.zeros((len(counts.forward_x), len(self.odds)))
+        total = np.zeros((len(counts.forward_x), len(self.hypotheses.odds)))
         for (part, index), stake in zip(self.chosen.items(), self.stakes, strict=True):
             if part is Direction.FORWARD:
                 likely, unlikely = counts.forward_x[:, index] / k, counts.forward_y[:, index] / m
             else:
                 likely, unlikely = 1 - counts.backward_y[:, index] / m, 1 - counts.backward_x[:, index] / k
-            total += stake * (likely - self.odds * unlikely - self.delta)
+            total += stake * (likely - self.hypotheses.odds * unlikely - self.hypotheses.excess(part))
         return np.log1p(total)
 
     def thresholds_in_use(self) -> dict[Direction, float]:
-        """Return the thresholds that are bet on against the smallest ε that is not rejected yet."""
+        """Return the thresholds that are bet on against the first hypothesis that is not rejected yet."""
         return {
             part: float(self.counter.thresholds[index[0]])
             for (part, index), stake in zip(self.chosen.items(), self.stakes, strict=True)
@@ -142,10 +178,13 @@ class Bets:
 class Rates:
     """Means and second moments of the payoffs, from the counter's sums.
 
-    A little prior weight on a large squared payoff keeps the first bets from being overconfident.
+    A little prior weight on a large squared payoff keeps the first bets from being overconfident. With ``neglect_excess``, second
+    moments are those of the payoffs without the excess, which hardly differ if it is a δ.
     """
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Counter, *, neglect_excess: bool = True) -> None:
+        self.counter = counter
+        self.neglect_excess = neglect_excess
         k, m = counter.sizes
         total = counter.trials + _PRIOR_TRIALS
         scale = np.array([k, m, k * k, m * m, k * m])[:, None] * total
@@ -171,33 +210,44 @@ class Rates:
         likely, unlikely, *_ = self._moments(part, np.arange(self.sums[part].shape[1]))
         return float(np.max((likely - delta) / (unlikely + self.unseen[part])))
 
-    def payoff(self, part: Direction, index: Ints, odds: Floats, delta: float) -> tuple[Floats, Floats]:
+    def payoff(self, part: Direction, index: Ints, odds: Floats, excess: Floats) -> tuple[Floats, Floats]:
         """Return the mean and second moment of the payoff for the threshold of this index."""
         likely, unlikely, likely2, unlikely2, product = self._moments(part, index)
-        mean = likely - odds * (unlikely + self.unseen[part]) - delta
-        return mean, likely2 - 2 * odds * product + odds**2 * unlikely2 + self.prior_square
+        mean = likely - odds * (unlikely + self.unseen[part]) - excess
+        square = likely2 - 2 * odds * product + odds**2 * unlikely2 + self.prior_square
+        if not self.neglect_excess:
+            square += excess * (excess * self.one - 2 * (likely - odds * unlikely))
+        return mean, square
 
-    def best_threshold(self, part: Direction, odds: Floats, delta: float, limit: Floats) -> Ints:
-        """Return, per ε, the index of the threshold with the largest predicted growth if only this direction were bet on."""
-        mean, square = self.payoff(part, np.arange(self.sums[part].shape[1]), odds[:, None], delta)
+    def best_threshold(self, part: Direction, hypotheses: Hypotheses, limit: Floats) -> Ints:
+        """Return, per hypothesis, the index of the threshold with the largest predicted growth of bets in this direction alone."""
+        every = np.arange(self.sums[part].shape[1])
+        mean, square = self.payoff(part, every, hypotheses.odds[:, None], hypotheses.excess(part)[:, None])
         stake = np.clip(mean / square, 0.0, limit[:, None])
         indices: Ints = np.argmax(stake * (mean - stake * square / 2), axis=1)
         return indices
 
-    def cross(self, forward: Ints, backward: Ints, odds: Floats) -> Floats:
-        """Return the mean product of the forward payoff at one threshold and the backward payoff at another (δ neglected)."""
+    def cross(self, forward: Ints, backward: Ints, hypotheses: Hypotheses) -> Floats:
+        """Return the mean product of the forward payoff at one threshold and the backward payoff at another."""
+        odds = hypotheses.odds
         x, y = self.sums[Direction.FORWARD][:2, forward]
         xx, xy, yx, yy = (self.products[pair][forward, backward] for pair in ("xx", "xy", "yx", "yy"))
         # Forward the rates are x and y, backward 1-y and 1-x.
         product: Floats = (x - xy) - odds * ((x - xx) + (y - yy)) + odds**2 * (y - yx)
+        if not self.neglect_excess:
+            likely, unlikely, *_ = self._moments(Direction.BACKWARD, backward)
+            product += hypotheses.forward * (hypotheses.backward * self.one - (likely - odds * unlikely))
+            product -= hypotheses.backward * (x - odds * y)
         return product
 
 
 Moments = tuple[Floats, Floats]
 
 
-def _best_stakes(first: Moments, second: Moments, cross: Floats, limit: Floats) -> list[Floats]:
-    """Return the stakes λ1, λ2 ≥ 0 with λ1 + λ2 ≤ limit that maximise the predicted growth λ·mean - λᵀ(second moments)λ / 2.
+def _best_stakes(first: Moments, second: Moments, cross: Floats, limit: Floats) -> tuple[list[Floats], Floats]:
+    """Return the stakes λ1, λ2 ≥ 0 with λ1 + λ2 ≤ limit that maximise the predicted growth, and this growth.
+
+    The predicted growth is λ·mean - λᵀ(second moments)λ / 2.
 
     The maximum of a concave function over a triangle: inside, or on one of its three edges; try all.
     """
@@ -217,4 +267,5 @@ def _best_stakes(first: Moments, second: Moments, cross: Floats, limit: Floats) 
     growth = [a * mean1 + b * mean2 - (a * a * square1 + 2 * a * b * cross + b * b * square2) / 2 for a, b in options]
     best = np.argmax(growth, axis=0)
     columns = np.arange(len(limit))
-    return [np.array([option[side] for option in options])[best, columns] for side in (0, 1)]
+    stakes = [np.array([option[side] for option in options])[best, columns] for side in (0, 1)]
+    return stakes, np.array(growth)[best, columns]

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,12 @@ from lidp.streams import Purpose, stream
 _COARSE_STEP = 0.05  # every ε up to the bound is checked on this grid before the bound is refined
 
 
+class GuessStrategy(Storable):
+    """A way to choose the coins to guess on."""
+
+
 @dataclass(frozen=True)
-class RankGuesses(Storable):
+class RankGuesses(GuessStrategy):
     """Guess on this fraction of the coins, those with the most extreme scores.
 
     The fraction is fixed beforehand, so the number of guesses is too. For both directions half of the guesses are "in" for
@@ -62,6 +66,13 @@ class Guesses:
     highest_out: float | None = None
 
 
+class Outcome(NamedTuple):
+    """What the counts of guesses show: a bound, and how many privacy curves of a family are rejected."""
+
+    epsilon: float
+    rejected: int = 0
+
+
 @dataclass(frozen=True)
 class GuessCounting(Method):
     """A bound from the number of right guesses. ``threshold`` says on which coins to guess:
@@ -72,7 +83,7 @@ class GuessCounting(Method):
     - ``FixedThreshold(t)``: on every coin: "in" for scores ≥ t, "out" below.
     """
 
-    threshold: ThresholdStrategy | RankGuesses = UnionThreshold(8)
+    threshold: ThresholdStrategy | GuessStrategy = UnionThreshold(8)
     direction: Direction = Direction.BOTH
 
     counts: ClassVar[tuple[str, ...]] = ("coins", "guesses", "right")
@@ -83,6 +94,10 @@ class GuessCounting(Method):
     @abstractmethod
     def epsilon(self, guesses: Guesses, *, delta: float, failure_probability: float) -> float:
         """Return the bound from the counts alone."""
+
+    def evaluate(self, guesses: Guesses, *, delta: float, failure_probability: float) -> Outcome:
+        """Return what the counts alone show."""
+        return Outcome(self.epsilon(guesses, delta=delta, failure_probability=failure_probability))
 
     def check(self, design: Design, *, sequential: bool = False) -> None:
         if not design.has_coins:
@@ -109,21 +124,26 @@ class GuessCounting(Method):
         delta, failure_probability = check_probabilities(delta, failure_probability)
         check_scores(self, scores)
         used, options, share = self._options(scores, delta, failure_probability)
-        epsilons = [
-            self.epsilon(option, delta=delta, failure_probability=failure_probability * share) for option in options
+        outcomes = [
+            self.evaluate(option, delta=delta, failure_probability=failure_probability * share) for option in options
         ]
-        best = int(np.argmax(epsilons))
+        best = outcomes.index(max(outcomes))
         guesses = options[best]
         thresholds = {"forward": guesses.lowest_in, "backward": guesses.highest_out}
         return self.report(
             scores,
-            epsilons[best],
+            outcomes[best].epsilon,
             delta=delta,
             failure_probability=failure_probability,
             thresholds={part: value for part, value in thresholds.items() if value is not None},
             rates={"coins": used.trials * used.canaries, "guesses": guesses.made, "right": guesses.right},
             assumptions=("coins are fair, independent and hidden from the mechanism", *self._family()),
+            **self._curve_fields(outcomes[best], scores.trials, delta),
         )
+
+    def _curve_fields(self, outcome: Outcome, trials: int, delta: float) -> dict[str, Any]:
+        """Return the fields of the bound that say which privacy curve was tested."""
+        return {}
 
     def _family(self) -> tuple[str, ...]:
         """Return the assumption on the family of privacy curves, if there is one."""
@@ -151,11 +171,11 @@ class GuessCounting(Method):
             case SplitThreshold(fraction):
                 tuning, rest = split_trials(scores, fraction)
                 fractions = _halvings(24, tuning)
-                epsilons = [
-                    self.epsilon(self._guess(tuning, f), delta=delta, failure_probability=failure_probability)
+                outcomes = [
+                    self.evaluate(self._guess(tuning, f), delta=delta, failure_probability=failure_probability)
                     for f in fractions
                 ]
-                return rest, [self._guess(rest, fractions[int(np.argmax(epsilons))])], 1.0
+                return rest, [self._guess(rest, fractions[outcomes.index(max(outcomes))])], 1.0
             case other:
                 raise MethodNotApplicable(f"{self.name} cannot guess by {other!r}; use RankGuesses(fraction)")
 

@@ -1,0 +1,36 @@
+"""Checks and conversions that methods for claimed privacy curves share."""
+
+from __future__ import annotations
+
+import math
+
+from lidp.curves import PrivacyCurve
+from lidp.errors import InvalidArgument
+from lidp.stats.curve_family import CurveFamily, family_of
+
+
+def check_curve(curve: object) -> None:
+    """Raise ``InvalidArgument`` unless ``curve`` is a privacy curve or None."""
+    if curve is not None and not isinstance(curve, PrivacyCurve):
+        raise InvalidArgument(f"curve must be a PrivacyCurve, such as GaussianCurve(mu=0.5), got {curve!r}")
+
+
+def checked_family(curve: PrivacyCurve, delta: float) -> CurveFamily:
+    """Return the family of a curve.
+
+    Raises:
+        InvalidArgument: if the curve has no finite ε at this δ, in which a bound could be stated.
+    """
+    if math.isinf(curve.epsilon(delta)):
+        raise InvalidArgument(f"{curve} has no finite ε at delta={delta:g}; name a larger delta")
+    return family_of(curve, delta)
+
+
+def epsilon_after(family: CurveFamily, rejected: int) -> float:
+    """Return the ε of the last of the first ``rejected`` members; 0 if there are none."""
+    return float(family.epsilons[rejected - 1]) if rejected else 0.0
+
+
+def noise_after(family: CurveFamily, rejected: int) -> float | None:
+    """Return the noise that a mechanism has at most if the first ``rejected`` members are false; None if there are none."""
+    return float(family.noise[rejected - 1]) if rejected else None
