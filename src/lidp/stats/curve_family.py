@@ -16,6 +16,7 @@ import numpy as np
 
 from lidp.arrays import Floats
 from lidp.curves import PrivacyCurve
+from lidp.errors import InvalidArgument
 
 CLAIMED = 1.0
 """The noise of the claim itself, in units of the claimed noise; it is a member of every family, exactly."""
@@ -64,8 +65,13 @@ def family_of(curve: PrivacyCurve, delta: float) -> CurveFamily:
     hopeless = _HOPELESS_EPSILON[0] * claimed_epsilon + _HOPELESS_EPSILON[1]
     noise, epsilons, rungs, forward, backward, curves = [], [], [], [], [], []
     for ratio in NOISE_RATIOS if curve.has_family else (CLAIMED,):
-        member = curve if ratio == CLAIMED else curve.with_noise(ratio)
-        epsilon = member.epsilon(delta)
+        try:
+            member = curve if ratio == CLAIMED else curve.with_noise(ratio)
+            epsilon = member.epsilon(delta)
+        except InvalidArgument:
+            if ratio >= CLAIMED:
+                raise
+            break  # so little noise promises nothing
         if epsilon > hopeless and ratio < CLAIMED:
             break
         at = member.rungs()

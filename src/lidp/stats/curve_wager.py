@@ -132,6 +132,7 @@ class CurveWagerRun:
 
     def update(self, scores: Scores) -> float:
         """Wager on further trials, in the order of their indices, and return the bound so far."""
+        self.method.check(scores.design, sequential=scores.sequential)
         logits, coins = self._coins.add(scores)
         if len(logits):
             self._wager(logits, coins, scores.canaries if self.method.canary_by_canary else 1)
