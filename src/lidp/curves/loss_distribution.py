@@ -140,7 +140,8 @@ class _Losses(NamedTuple):
 def _losses(event: str, neighbours: Neighbours) -> tuple[_Losses, _Losses]:
     """Return the losses for removing a record, which give h⁺, and for adding one, which give h⁻."""
     rough = _compose(event, neighbours, _ROUGH_INTERVAL)
-    epsilon = float(rough.get_epsilon_for_delta(_ROUGH_DELTA))
+    with np.errstate(over="ignore"):  # a very large ε is infinite
+        epsilon = float(rough.get_epsilon_for_delta(_ROUGH_DELTA))
     interval = next(interval for largest, interval in _INTERVALS if epsilon <= largest)
     distribution = _compose(event, neighbours, interval)
     return _Losses.of(distribution._pmf_remove), _Losses.of(distribution._pmf_add)
