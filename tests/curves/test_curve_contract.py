@@ -61,8 +61,8 @@ def test_values_fall_as_the_noise_grows(curve):
 
 
 @every_curve
-def test_a_curve_is_steeper_than_nothing_and_flatter_than_everything(curve):
-    """h is convex in e^e and falls by at most its own odds: h(0) - h(e) ≤ 1 - e^-e·(1 - h(0)) and so on; here the slope alone."""
+def test_slope_in_the_odds_is_at_least_minus_one(curve):
+    """As a function of e^e, the supremum of P(R) - e^e·Q(R) falls by Q(R) ≤ 1 per unit."""
     for values in curve.both(EPSILONS):
         odds = np.exp(np.minimum(EPSILONS, 600.0))
         inner = EPSILONS < 600
