@@ -60,8 +60,14 @@ class CurveFamily:
 
 @lru_cache(maxsize=32)
 def family_of(curve: PrivacyCurve, delta: float) -> CurveFamily:
-    """Return the family of a curve; a curve without noise to scale is a family of its own."""
+    """Return the family of a curve; a curve without noise to scale is a family of its own.
+
+    Raises:
+        InvalidArgument: if the curve has no finite ε at ``delta``: no bound could be stated.
+    """
     claimed_epsilon = curve.epsilon(delta)
+    if math.isinf(claimed_epsilon):
+        raise InvalidArgument(f"{curve} has no finite ε at delta={delta:g}; name a larger delta")
     hopeless = _HOPELESS_EPSILON[0] * claimed_epsilon + _HOPELESS_EPSILON[1]
     noise, epsilons, rungs, forward, backward, curves = [], [], [], [], [], []
     for ratio in NOISE_RATIOS if curve.has_family else (CLAIMED,):
