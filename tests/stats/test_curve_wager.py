@@ -5,7 +5,7 @@ import pytest
 
 from lidp import CoinWager, InvalidArgument, InvalidScores, LeaveOneOut, MethodNotApplicable, Scores
 from lidp._compiled.curve_wager import wager
-from lidp.curves import GaussianCurve, LaplaceCurve, PointCurve
+from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve
 from lidp.epsilon_bound import Hypothesis
 from lidp.stats.bet_sizes import gambler_caps, log_charge
 from lidp.stats.curve_family import family_of
@@ -180,6 +180,14 @@ def test_arms_are_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(MethodNotApplicable):
         bound(Scores(inserted=rng.standard_normal((5, 4)), held_out=rng.standard_normal((5, 4))))
+
+
+def test_scores_for_other_neighbours_than_the_curve_are_refused():
+    event = '{"event": "GaussianDpEvent", "noise_multiplier": 1.0}'
+    for curve, scores in (("add-remove", "replace-one"), ("replace-one", "add-remove")):
+        with pytest.raises(MethodNotApplicable, match=f"for {curve} neighbours, these scores are for {scores}"):
+            bound(flips(10, 8, neighbours=scores), CurveWager(EventCurve(event, curve)))
+    assert bound(flips(10, 8, neighbours="replace-one"), CurveWager(EventCurve(event, "replace-one"))).epsilon >= 0
 
 
 def test_bound_before_the_first_trial_is_refused():

@@ -82,6 +82,8 @@ def family_of(curve: PrivacyCurve, delta: float) -> CurveFamily:
             break
         at = member.rungs()
         above, below = member.both(at)
+        if not all(((values >= 0) & (values <= 1)).all() for values in (above, below)):
+            raise InvalidArgument(f"the values of {member} must be between 0 and 1: round negative ones up to 0, at least")
         noise.append(ratio)
         epsilons.append(epsilon)
         rungs.append(at)
