@@ -6,6 +6,7 @@ import pytest
 from lidp import CoinWager, InvalidArgument, InvalidScores, LeaveOneOut, MethodNotApplicable, Scores
 from lidp._compiled.curve_wager import wager
 from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve
+from lidp.curves.gaussian import sigma_for
 from lidp.epsilon_bound import Hypothesis
 from lidp.stats.bet_sizes import gambler_caps, log_charge
 from lidp.stats.curve_family import family_of
@@ -158,6 +159,21 @@ def test_later_trials_do_not_change_the_earlier_path():
     changed[40:] ^= True
     one, other = bound(scores), bound(Scores(scores=values, coins=changed))
     assert [one.epsilon_after(t) for t in range(41)] == [other.epsilon_after(t) for t in range(41)]
+
+
+@pytest.mark.parametrize(("epsilon", "ratio", "models"), [(8, 1.25, 15), (2, 2.0, 8)])
+def test_too_little_noise_is_noticed_within_few_models(epsilon, ratio, models):
+    """The median of nine seeds, 64 canaries per model, predictions learned; ``python -m benchmarks curves`` has more."""
+    mu = 1 / sigma_for(epsilon, 1e-5)
+    method = CurveWager(GaussianCurve(mu))
+    fell = [bound(flips(3 * models, 64, mu=ratio * mu, seed=seed), method).fell_at or math.inf for seed in range(9)]
+    assert np.median(fell) <= models
+
+
+def test_bound_on_a_correct_mechanism_is_near_its_epsilon():
+    mu = 1 / sigma_for(2.0, 1e-5)
+    bounds = [bound(flips(256, 64, mu=mu, seed=seed), CurveWager(GaussianCurve(mu))) for seed in range(9)]
+    assert 0.85 * 2 <= np.median([each.epsilon for each in bounds]) < 2
 
 
 def test_canary_by_canary_needs_one_run():
