@@ -4,6 +4,7 @@ import sys
 
 from benchmarks import (
     clusters,
+    curves,
     nulls,
     opacus_overhead,
     overhead,
@@ -21,6 +22,7 @@ PARTS = {
     "overhead": overhead.main,
     "simulation": simulation.main,
     "strength": strength.main,
+    "curves": curves.main,
     "nulls": nulls.main,
     "training": training.main,
     "opacus": opacus_overhead.main,

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from lidp.curves.gaussian import LARGEST_EPSILON, gaussian_delta, gaussian_epsilon, renyi_epsilon, sigma_for
+from lidp.curves.gaussian import LARGEST_EPSILON, GaussianCurve, gaussian_delta, gaussian_epsilon, renyi_epsilon, sigma_for
 from lidp.errors import InvalidArgument
 
 
@@ -63,3 +63,24 @@ def test_extreme_arguments_of_the_curve():
     assert gaussian_epsilon(1e-6, 1e-5) == 0
     assert gaussian_epsilon(1e6, 1e-5) == LARGEST_EPSILON
     assert gaussian_delta(0.0, 0.0) == 0
+
+
+@pytest.mark.parametrize("mu", [*np.geomspace(1e-14, 40.0, 28), 1.0, 0.465])
+def test_curve_is_never_below_the_exact_one_and_close_to_it(mu):
+    """In multiprecision. Where h is above 1e-290 and μ not tiny, h is too large by at most 1e-6 of itself."""
+    steps = np.array([0, 1e-9, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 36, 39])
+    epsilons = np.concatenate([mu * steps, [1e-300, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0, 700.0, 1000.0]])
+    curve = GaussianCurve(float(mu))
+    with mpmath.workdps(80):
+        for epsilon, value in zip(epsilons, curve.forward(epsilons), strict=True):
+            m, e = mpmath.mpf(float(mu)), mpmath.mpf(float(epsilon))
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+            assert value >= exact, (mu, epsilon)
+            if mu > 1e-3 and exact > 1e-290:
+                assert value <= exact * (1 + 1e-6), (mu, epsilon)
+    assert (curve.backward(epsilons) == curve.forward(epsilons)).all()
+
+
+def test_curve_of_a_mu_that_promises_nothing_is_refused():
+    with pytest.raises(InvalidArgument, match="at most 40"):
+        GaussianCurve(40.5)

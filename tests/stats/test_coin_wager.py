@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from lidp import CoinWager, InvalidArgument, InvalidScores, Scores
 from lidp._compiled.coin_wager import wager
@@ -165,32 +164,6 @@ def test_run_refuses_trials_of_another_design():
 def test_invalid_parameters_are_refused(options):
     with pytest.raises(InvalidArgument):
         CoinWager(**options)
-
-
-def test_each_trial_is_wagered_on_in_its_own_random_order():
-    values = np.arange(20 * 50, dtype=float).reshape(20, 50)
-    coins = np.random.default_rng(0).integers(0, 2, (20, 50))
-    scores = Scores(scores=values, coins=coins)
-    run = CoinWager().begin(delta=0, failure_probability=0.05)
-    shuffled, answers = run._in_betting_order(scores)
-    assert (np.sort(shuffled, axis=1) == values).all()
-    places = shuffled.astype(int) - 50 * np.arange(20)[:, None]
-    assert len({tuple(row) for row in places}) == 20
-    assert (answers == np.take_along_axis(coins, places, axis=1)).all()
-    marked = Scores(scores=values, coins=coins, sequential=True)
-    assert (run._in_betting_order(marked)[0] == values).all()
-    ready = CoinWager(log_odds=True).begin(delta=0, failure_probability=0.05)
-    assert (ready._in_betting_order(scores)[0] == values).all()
-
-
-def test_every_betting_order_is_equally_likely():
-    """4 canaries, 24 orders, 4,800 trials: a chi-square that is this large in one of 10,000 simulations."""
-    coins = np.random.default_rng(0).integers(0, 2, (4800, 4))
-    scores = Scores(scores=np.tile(np.arange(4.0), (4800, 1)), coins=coins)
-    shuffled, _ = CoinWager().begin(delta=0, failure_probability=0.05)._in_betting_order(scores)
-    _, counts = np.unique(shuffled, axis=0, return_counts=True)
-    assert len(counts) == 24
-    assert ((counts - 200) ** 2 / 200).sum() < stats.chi2.isf(1e-4, 23)
 
 
 def test_predictor_does_not_learn_the_share_of_ones():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from reprlib import repr as short
 from typing import Any
 
-from lidp.curves.curve import PrivacyCurve, field_of
+from lidp.curves.curve import PrivacyCurve
 from lidp.curves.gaussian import GaussianCurve
 from lidp.curves.laplace import LaplaceCurve
 from lidp.curves.loss_distribution import EventCurve
@@ -24,17 +25,32 @@ __all__ = [
     "curve_from_json",
 ]
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], PrivacyCurve]] = {
-    GaussianCurve.kind: lambda plain: GaussianCurve(field_of(plain, "mu")),
-    LaplaceCurve.kind: lambda plain: LaplaceCurve(field_of(plain, "noise_scale")),
-    ZeroConcentratedCurve.kind: lambda plain: ZeroConcentratedCurve(field_of(plain, "rho")),
-    PointCurve.kind: lambda plain: PointCurve(field_of(plain, "at_epsilon"), field_of(plain, "delta")),
-    EventCurve.kind: lambda plain: EventCurve(json.dumps(field_of(plain, "event")), field_of(plain, "neighbours")),
+
+def _event_curve(event: Any, neighbours: Any) -> EventCurve:
+    try:
+        text = json.dumps(event)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"the event of a privacy curve must be plain data: {error}") from None
+    return EventCurve(text, neighbours)
+
+
+_READERS: dict[str, tuple[Callable[..., PrivacyCurve], tuple[str, ...]]] = {
+    GaussianCurve.kind: (GaussianCurve, ("mu",)),
+    LaplaceCurve.kind: (LaplaceCurve, ("noise_scale",)),
+    ZeroConcentratedCurve.kind: (ZeroConcentratedCurve, ("rho",)),
+    PointCurve.kind: (PointCurve, ("at_epsilon", "delta")),
+    EventCurve.kind: (_event_curve, ("event", "neighbours")),
 }
 
 
 def curve_from_json(plain: Any) -> PrivacyCurve:
     """Return the curve that ``to_json`` of a curve described."""
-    if not isinstance(plain, Mapping) or plain.get("kind") not in _READERS:
-        raise InvalidArgument(f"a privacy curve is one of {', '.join(_READERS)}, got {plain!r}")
-    return _READERS[plain["kind"]](plain)
+    kind = plain.get("kind") if isinstance(plain, Mapping) else None
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise InvalidArgument(f"a privacy curve has a kind, one of {', '.join(_READERS)}; got {short(plain)}")
+    make, fields = _READERS[kind]
+    if set(plain) != {"kind", *fields}:
+        raise InvalidArgument(
+            f"a privacy curve of kind {kind} has {', '.join(fields)}; got {short(sorted(map(str, plain)))}"
+        )
+    return make(*(plain[field] for field in fields))

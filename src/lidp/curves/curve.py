@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from lidp.arrays import Floats
-from lidp.errors import InvalidArgument
 
 LARGEST_EPSILON = 1000.0
 """The largest ε that is searched."""
@@ -37,8 +35,6 @@ class PrivacyCurve(ABC):
 
     kind: ClassVar[str]
     """the name of the class in JSON"""
-    least_value: ClassVar[float] = 0.0
-    """values above 0 up to this are mostly rounding error: nothing is bet at their rungs"""
 
     @abstractmethod
     def forward(self, epsilons: Floats) -> Floats:
@@ -47,6 +43,11 @@ class PrivacyCurve(ABC):
     @abstractmethod
     def backward(self, epsilons: Floats) -> Floats:
         """Return h⁻ at each ε ≥ 0, rounded up."""
+
+    @property
+    def least_value(self) -> float:
+        """Values above 0 up to this are mostly rounding error: nothing is bet at their rungs."""
+        return 0.0
 
     @abstractmethod
     def with_noise(self, ratio: float) -> Self:
@@ -83,7 +84,8 @@ class PrivacyCurve(ABC):
         at_zero = float(np.maximum(*self.both(np.zeros(1)))[0])
         if at_zero <= 2 * _SCALE_DELTA:
             return gaussian_mu(0.0, max(at_zero, 1e-9))
-        return gaussian_mu(self.epsilon(_SCALE_DELTA), _SCALE_DELTA)
+        # A curve that stays above this δ, or falls below it only far away, resembles no Gaussian one: bets at large ε suit it best.
+        return gaussian_mu(min(self.epsilon(_SCALE_DELTA), LARGEST_EPSILON), _SCALE_DELTA)
 
     def rungs(self) -> Floats:
         """Return the values of ε at which bets against the curve are placed, in increasing order.
@@ -126,11 +128,3 @@ def _epsilon_of(curve: PrivacyCurve, delta: float) -> float:
         else:
             high = middle
     return high
-
-
-def field_of(plain: Mapping[str, Any], name: str) -> Any:
-    """Return a field of a curve's plain data."""
-    try:
-        return plain[name]
-    except KeyError:
-        raise InvalidArgument(f"a {plain.get('kind')} curve needs {name!r}, got {', '.join(map(str, plain))}") from None

@@ -5,7 +5,9 @@ Only events that lidp knows by name are made from plain data, so that a store fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from reprlib import repr as short
 from typing import Any, NamedTuple
 
 from lidp import checks
@@ -13,6 +15,8 @@ from lidp.errors import InvalidArgument
 
 _DEEPEST = 16
 _MOST_EVENTS = 10_000
+_MOST_STEPS = 10_000_000
+_LARGEST_LOSS = 5000.0
 
 
 class _Kind(NamedTuple):
@@ -50,6 +54,7 @@ _CHECKS: Mapping[str, Callable[..., Any]] = {
     "dataset_size": checks.count,
     "truncated_batch_size": checks.count,
 }
+_LISTS = ("sensitivities", "sampling_probs")
 
 Plain = dict[str, Any]
 
@@ -67,8 +72,8 @@ def _read(event: Any, depth: int = 0) -> Any:
     name = type(event).__name__
     if depth > _DEEPEST:
         raise InvalidArgument(f"the event is nested more than {_DEEPEST} levels deep; flatten it")
-    if not type(event).__module__.startswith("dp_accounting"):
-        raise InvalidArgument(f"event must be an event of dp_accounting, such as GaussianDpEvent(1.0), got {event!r}")
+    if type(event).__module__.split(".")[0] != "dp_accounting":
+        raise InvalidArgument(f"event must be an event of dp_accounting, such as GaussianDpEvent(1.0), got {short(event)}")
     if name not in _KINDS:
         raise InvalidArgument(f"the PLD accountant has no privacy curve for {name}; use one of {', '.join(sorted(_KINDS))}")
     plain: Plain = {"event": name}
@@ -77,54 +82,97 @@ def _read(event: Any, depth: int = 0) -> Any:
         if field == "event":
             plain["of"] = _read(value, depth + 1)
         elif field == "events":
-            plain["events"] = [_read(part, depth + 1) for part in value]
+            plain["events"] = [_read(part, depth + 1) for part in _values(events=value)]
         else:
-            plain[field] = [float(part) for part in value] if isinstance(value, (list, tuple)) else value
+            plain[field] = _values(**{field: value}) if field in _LISTS else value
     return plain
 
 
 def check_event(plain: Any, depth: int = 0) -> Plain:
     """Return plain data of an event, if every value is one that an event can have."""
-    if depth > _DEEPEST or not isinstance(plain, dict) or plain.get("event") not in _KINDS:
-        raise InvalidArgument(f"{plain!r} describes no event; the events are {', '.join(sorted(_KINDS))}")
-    kind = _KINDS[plain["event"]]
+    if depth > _DEEPEST:
+        raise InvalidArgument(f"the event is nested more than {_DEEPEST} levels deep; flatten it")
+    name = plain.get("event") if isinstance(plain, dict) else None
+    if not isinstance(name, str) or name not in _KINDS:
+        raise InvalidArgument(f"{short(plain)} describes no event; the events are {', '.join(sorted(_KINDS))}")
+    kind = _KINDS[name]
     expected = {"event", *("of" if field == "event" else field for field in kind.fields)}
     if set(plain) != expected:
-        raise InvalidArgument(
-            f"{plain['event']} has {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, plain)))}"
-        )
-    checked: Plain = {"event": plain["event"]}
+        raise InvalidArgument(f"{name} has {', '.join(sorted(expected))}, got {short(sorted(map(str, plain)))}")
+    checked: Plain = {"event": name}
     for field in kind.fields:
         if field == "event":
             checked["of"] = check_event(plain["of"], depth + 1)
         elif field == "events":
-            if not 0 < len(plain["events"]) <= _MOST_EVENTS:
-                raise InvalidArgument(
-                    f"ComposedDpEvent must have 1 to {_MOST_EVENTS:,} events, got {len(plain['events']):,}"
-                )
-            checked["events"] = [check_event(part, depth + 1) for part in plain["events"]]
+            checked["events"] = [check_event(part, depth + 1) for part in _values(events=plain["events"])]
         elif field in _CHECKS:
             checked[field] = _CHECKS[field](**{field: plain[field]})
         else:
-            checked[field] = [checks.non_negative(**{field: value}) for value in plain[field]]
+            checked[field] = [checks.non_negative(**{field: value}) for value in _values(**{field: plain[field]})]
     if checked["event"] == "PoissonSampledDpEvent" and checked["of"]["event"] not in ("GaussianDpEvent", "LaplaceDpEvent"):
         raise InvalidArgument(
             "the PLD accountant samples GaussianDpEvent and LaplaceDpEvent only; "
             f"PoissonSampledDpEvent of {checked['of']['event']} has no privacy curve"
         )
+    if depth == 0:
+        _check_size(checked)
     return checked
+
+
+def _check_size(plain: Plain) -> None:
+    """Refuse events whose privacy losses take forever to compute, or more memory than there is."""
+    steps = count_steps(plain)
+    if steps > _MOST_STEPS:
+        raise InvalidArgument(f"an event must have at most {_MOST_STEPS:,} steps, got {steps:.6g}")
+    loss = _expected_loss(plain)
+    if loss > _LARGEST_LOSS:
+        raise InvalidArgument(
+            f"{describe_event(plain)} has an expected privacy loss of up to {loss:.3g}, which promises nothing; "
+            "claim more noise or fewer steps"
+        )
+
+
+def _values(**named: Any) -> list[Any]:
+    """Return the items of a list, which must be neither empty nor too long."""
+    ((name, values),) = named.items()
+    try:
+        items = [] if isinstance(values, (str, bytes, Mapping)) else list(values)
+    except TypeError:
+        items = []
+    if not 0 < len(items) <= _MOST_EVENTS:
+        raise InvalidArgument(f"{name} must be a list of 1 to {_MOST_EVENTS:,} items, got {short(values)}")
+    return items
+
+
+def _expected_loss(plain: Plain) -> float:
+    """Return an upper bound, up to constants, on the expected privacy loss, from which the size of its distribution follows."""
+    if "events" in plain:
+        return sum(_expected_loss(part) for part in plain["events"])
+    if plain["event"] == "SelfComposedDpEvent":
+        return float(plain["count"]) * _expected_loss(plain["of"])
+    rate = plain.get("sampling_probability", 1.0)
+    kernel = plain.get("of", plain)
+    kind = _KINDS[kernel["event"]]
+    if kind.inverse_noise is not None:
+        return float(kernel[kind.inverse_noise] * kernel["sensitivity"])
+    if kind.noise is None:
+        return 0.0
+    noise = kernel[kind.noise] / max(kernel.get("sensitivities", (1.0,)))
+    loss = 1 / noise if kernel["event"] == "LaplaceDpEvent" else 0.5 / noise / noise
+    # The Kullback-Leibler divergence is convex, and it is at most the chi-squared divergence.
+    return float(min(rate * loss, rate**2 * math.expm1(min(2 * loss, 700.0))))
 
 
 def event_from_plain(plain: Plain) -> Any:
     """Return the event of ``dp-accounting`` that plain data describe."""
-    import dp_accounting
+    from dp_accounting import dp_event
 
     values = {key: value for key, value in plain.items() if key != "event"}
     if "of" in values:
         values["event"] = event_from_plain(values.pop("of"))
     if "events" in values:
         values["events"] = [event_from_plain(part) for part in values["events"]]
-    return getattr(dp_accounting, plain["event"])(**values)
+    return getattr(dp_event, plain["event"])(**values)
 
 
 def has_scalable_noise(plain: Plain) -> bool:
@@ -162,12 +210,12 @@ def noise_of(plain: Plain) -> float | None:
 
 
 def count_steps(plain: Plain) -> int:
-    """Return how many releases an event consists of."""
+    """Return how many mechanisms an event composes."""
     if "events" in plain:
         return sum(count_steps(part) for part in plain["events"])
-    if "of" not in plain:
-        return 1
-    return int(plain.get("count", 1)) * count_steps(plain["of"])
+    if plain["event"] == "SelfComposedDpEvent":
+        return int(plain["count"]) * count_steps(plain["of"])
+    return 1
 
 
 def describe_event(plain: Plain) -> str:
@@ -187,11 +235,11 @@ def describe_event(plain: Plain) -> str:
         shown = [describe_event(part) for part in plain["events"][:3]]
         more = len(plain["events"]) - len(shown)
         return ", then ".join([*shown, f"{more:,} more"] if more else shown)
-    values = ", ".join(f"{key} {_short(value)}" for key, value in plain.items() if key != "event")
+    values = ", ".join(f"{key} {_describe_value(value)}" for key, value in plain.items() if key != "event")
     return f"{name} ({values})" if values else name
 
 
-def _short(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, list):
         return f"of {len(value):,} values"
     return f"{value:.6g}"

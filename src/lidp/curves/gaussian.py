@@ -13,7 +13,10 @@ from lidp.arrays import Floats
 from lidp.curves.curve import LARGEST_EPSILON, PrivacyCurve
 from lidp.errors import InvalidArgument
 
-_ROUND_UP = 1 + 1e-8  # above the relative error of the formula in floating point, which is up to 4e-9
+_ROUND_UP = 1 + 1e-8
+_ROUNDING_ERROR = 8 * float(np.finfo(np.float64).eps)  # of a logarithm, relative to the numbers that it is computed from
+_SMALLEST = float(np.finfo(np.float64).tiny)
+_FURTHEST = 100.0  # standard deviations: beyond, every value is below the smallest float
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,13 @@ class GaussianCurve(PrivacyCurve):
         from scipy.special import log_ndtr
 
         mu = self.mu
+        epsilons = np.minimum(epsilons, _FURTHEST * mu)
         first = log_ndtr(mu / 2 - epsilons / mu)
         second = epsilons + log_ndtr(-mu / 2 - epsilons / mu)
-        delta: Floats = np.exp(first) * -np.expm1(second - first)
-        return np.minimum(delta * _ROUND_UP, 1.0)
+        # For small μ the logarithms nearly cancel, and much of their difference is a rounding error, which is added once more.
+        error = _ROUNDING_ERROR * (1 + mu + epsilons / mu + epsilons - first + np.abs(second))
+        delta: Floats = np.exp(first) * -np.expm1(-np.maximum(first - second, 0.0) - error)
+        return np.minimum(np.maximum(delta * _ROUND_UP, _SMALLEST), 1.0)
 
     def backward(self, epsilons: Floats) -> Floats:
         return self.forward(epsilons)

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from reprlib import repr as short
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +28,10 @@ from lidp.curves.neighbours import Neighbours
 from lidp.errors import InvalidArgument
 
 SLACK = 1e-10
-"""Added to every value of the curve: the accountant's Fourier transforms are wrong by up to 2e-12 in either direction."""
+SLACK_PER_STEP = 5e-15
+"""These are added to every value of the curve: the errors of the accountant's Fourier transforms, in either direction, grow with
+the number of steps, to 4e-12 for 18,000 and 2e-10 for a million."""
+_LARGEST_EXPONENT = 700.0
 # Privacy losses are rounded up to multiples of an interval, which makes ε larger by about the number of steps times the square of
 # the interval. The interval is chosen so that this is a small share of ε, and no finer, because that takes long.
 _ROUNDING_SHARE = 5e-4
@@ -47,13 +51,12 @@ class EventCurve(PrivacyCurve):
     neighbours: Neighbours = Neighbours.ADD_REMOVE
 
     kind: ClassVar[str] = "dp-event"
-    least_value: ClassVar[float] = 2 * SLACK
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", checks.member(Neighbours, neighbours=self.neighbours))
         try:
             plain = json.loads(self.event)
-        except (TypeError, json.JSONDecodeError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArgument(f"an event curve needs an event as JSON text: {error}") from None
         object.__setattr__(self, "event", json.dumps(check_event(plain), sort_keys=True))
 
@@ -64,10 +67,22 @@ class EventCurve(PrivacyCurve):
         return event
 
     def forward(self, epsilons: Floats) -> Floats:
-        return _losses(self.event, self.neighbours)[0].curve(np.asarray(epsilons, dtype=np.float64))
+        return self._values(_losses(self.event, self.neighbours)[0], epsilons)
 
     def backward(self, epsilons: Floats) -> Floats:
-        return _losses(self.event, self.neighbours)[1].curve(np.asarray(epsilons, dtype=np.float64))
+        return self._values(_losses(self.event, self.neighbours)[1], epsilons)
+
+    def _values(self, losses: _Losses, epsilons: Floats) -> Floats:
+        values = losses.curve(np.asarray(epsilons, dtype=np.float64)) + self._slack
+        return np.asarray(np.minimum(values, 1.0))
+
+    @property
+    def _slack(self) -> float:
+        return SLACK + SLACK_PER_STEP * count_steps(self.plain)
+
+    @property
+    def least_value(self) -> float:
+        return 2 * self._slack
 
     @property
     def has_family(self) -> bool:
@@ -114,17 +129,19 @@ class _Losses(NamedTuple):
     def curve(self, epsilons: Floats) -> Floats:
         """Return the hockey-stick divergence at each ε: the sum of p·(1 - e^(ε-l)) over all losses l above ε."""
         first = np.searchsorted(self.losses, epsilons, side="right")
-        deltas = self.infinite + self.above[first] - np.exp(epsilons) * self.discounted[first]
-        return np.asarray(np.minimum(np.maximum(deltas, 0.0) + SLACK, 1.0))
+        # Beyond the largest exponent of a float nothing is subtracted: what is returned is too large there.
+        factors = np.where(epsilons <= _LARGEST_EXPONENT, np.exp(np.minimum(epsilons, _LARGEST_EXPONENT)), 0.0)
+        deltas = self.infinite + self.above[first] - factors * self.discounted[first]
+        return np.asarray(np.maximum(deltas, 0.0))
 
 
-@lru_cache(
-    maxsize=4
-)  # a distribution may have a million numbers, and families are walked through one curve after the other
+# A distribution may have a million numbers, and the curves of a family are used one after the other: few are kept.
+@lru_cache(maxsize=4)
 def _losses(event: str, neighbours: Neighbours) -> tuple[_Losses, _Losses]:
     """Return the losses for removing a record, which give h⁺, and for adding one, which give h⁻."""
     distribution = _compose(event, neighbours, _COARSEST)
-    rough_epsilon = float(distribution.get_epsilon_for_delta(_ROUGH_DELTA))
+    with np.errstate(over="ignore"):  # a very large ε is infinite
+        rough_epsilon = float(distribution.get_epsilon_for_delta(_ROUGH_DELTA))
     interval = math.sqrt(_ROUNDING_SHARE * max(rough_epsilon, 0.1) / count_steps(json.loads(event)))
     if interval < _COARSEST:
         distribution = _compose(event, neighbours, max(interval, _FINEST))
@@ -142,8 +159,9 @@ def _compose(event: str, neighbours: Neighbours, interval: float) -> Any:
     composed = event_from_plain(json.loads(event))
     try:
         accountant.compose(composed)
-    except (ValueError, TypeError, OverflowError, ArithmeticError, UnsupportedEventError) as error:
+    except (ValueError, TypeError, ArithmeticError, MemoryError, UnsupportedEventError) as error:
+        reason = " ".join(str(error).split())
         raise InvalidArgument(
-            f"the PLD accountant has no curve for {composed} under {neighbours} neighbours: {error}"
+            f"the PLD accountant has no curve for {short(composed)} under {neighbours} neighbours: {reason}"
         ) from None
     return accountant._pld  # the accountant itself returns the larger of both directions only

@@ -16,6 +16,7 @@ import numpy as np
 
 from lidp.arrays import Floats
 from lidp.curves import PrivacyCurve
+from lidp.errors import InvalidArgument
 
 CLAIMED = 1.0
 """The noise of the claim itself, in units of the claimed noise; it is a member of every family, exactly."""
@@ -59,17 +60,30 @@ class CurveFamily:
 
 @lru_cache(maxsize=32)
 def family_of(curve: PrivacyCurve, delta: float) -> CurveFamily:
-    """Return the family of a curve; a curve without noise to scale is a family of its own."""
+    """Return the family of a curve; a curve without noise to scale is a family of its own.
+
+    Raises:
+        InvalidArgument: if the curve has no finite ε at ``delta``: no bound could be stated.
+    """
     claimed_epsilon = curve.epsilon(delta)
+    if math.isinf(claimed_epsilon):
+        raise InvalidArgument(f"{curve} has no finite ε at delta={delta:g}; name a larger delta")
     hopeless = _HOPELESS_EPSILON[0] * claimed_epsilon + _HOPELESS_EPSILON[1]
     noise, epsilons, rungs, forward, backward, curves = [], [], [], [], [], []
     for ratio in NOISE_RATIOS if curve.has_family else (CLAIMED,):
-        member = curve if ratio == CLAIMED else curve.with_noise(ratio)
-        epsilon = member.epsilon(delta)
+        try:
+            member = curve if ratio == CLAIMED else curve.with_noise(ratio)
+            epsilon = member.epsilon(delta)
+        except InvalidArgument:
+            if ratio >= CLAIMED:
+                raise
+            break  # so little noise promises nothing
         if epsilon > hopeless and ratio < CLAIMED:
             break
         at = member.rungs()
         above, below = member.both(at)
+        if not all(((values >= 0) & (values <= 1)).all() for values in (above, below)):
+            raise InvalidArgument(f"the values of {member} must be between 0 and 1: round negative ones up to 0, at least")
         noise.append(ratio)
         epsilons.append(epsilon)
         rungs.append(at)

@@ -85,6 +85,12 @@ class CurveWager(AnytimeMethod):
             raise MethodNotApplicable(
                 "these scores have no coins; use a method for inserted and held-out arms, such as LiftedBetting"
             )
+        relation = getattr(self.curve, "neighbours", design.neighbours)
+        if relation != design.neighbours:
+            raise MethodNotApplicable(
+                f"the curve is for {relation} neighbours, these scores are for {design.neighbours} neighbours: "
+                "claim the curve for the neighbours of the scores"
+            )
         if self.canary_by_canary and sequential:
             raise MethodNotApplicable(
                 "canary_by_canary needs scores that each use the output about one canary alone; these use coins of other canaries"
@@ -133,6 +139,7 @@ class CurveWagerRun:
 
     def update(self, scores: Scores) -> float:
         """Wager on further trials, in the order of their indices, and return the bound so far."""
+        self.method.check(scores.design, sequential=scores.sequential)
         logits, coins = self._coins.add(scores)
         if len(logits):
             self._wager(logits, coins, scores.canaries if self.method.canary_by_canary else 1)
