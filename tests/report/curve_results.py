@@ -10,21 +10,30 @@ import numpy as np
 
 import lidp
 from lidp import Claim, CoinFlip, Target
+from lidp.curves import GaussianCurve
 from lidp.stats.curve_wager import CurveWager
 from tests.sample_targets import NoisyCount
 
 DIMENSION = 200
 
 
-def noisy_sum(noise):
-    """A Gaussian mechanism with 16 canaries of length 1, nearly orthogonal."""
+@dataclass(frozen=True)
+class NoisySum:
+    """A Gaussian mechanism on vectors of length 1."""
 
-    def mechanism(dataset, rng):
-        return np.sum(dataset, axis=0) + noise * rng.standard_normal(DIMENSION)
+    noise: float
 
-    return Target(
-        mechanism, lidp.UniformSphere(DIMENSION), np.dot, dataset=np.zeros((1, DIMENSION)), name=f"noise {noise:g}"
-    )
+    def __call__(self, dataset, rng):
+        return np.sum(dataset, axis=0) + self.noise * rng.standard_normal(DIMENSION)
+
+
+def noisy_sum(noise, curve=None):
+    canaries, dataset = lidp.UniformSphere(DIMENSION), np.zeros((1, DIMENSION))
+    return Target(NoisySum(noise), canaries, np.dot, dataset=dataset, name=f"noise {noise:g}", curve=curve)
+
+
+HONEST = noisy_sum(1.0, GaussianCurve(1.0))
+"""A target that knows its own curve, so that claiming a point of it claims the curve."""
 
 
 @functools.cache

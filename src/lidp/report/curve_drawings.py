@@ -16,8 +16,10 @@ def noise_gauge(name: str, data: NoiseGauge) -> Markup:
     if data.noise is None:
         description = f"{claimed} No amount of noise is excluded."
     else:
-        start = "1 and more" if data.noise == 1 else f"{at_most(data.noise, 3)} times as much and more"
-        description = f"{claimed} Excluded: {start}, which {'includes' if data.refuted else 'does not include'} the claim."
+        start = "1 and more" if data.noise == 1 else f"{at_most(data.noise)} times as much and more"
+        excluded = "Provisionally excluded" if data.provisional else "Excluded"
+        relation = "includes" if data.noise <= 1 else "does not include"
+        description = f"{claimed} {excluded}: {start}, which {relation} the claim."
     canvas = Canvas(name, "Effective noise and claimed noise", description, height=104)
     left, right, y = 14.0, WIDTH - 14.0, 46.0
 
@@ -47,7 +49,7 @@ def trade_off_figure(name: str, data: ClaimedTradeOff, roc: RocCurve) -> Markup:
     """Draw the errors that the claimed curve excludes, the curve that was shown to be exceeded, and the observed errors."""
     described = ["The shaded corner has the pairs of error rates that the claimed privacy curve excludes."]
     if data.exceeded is not None and data.noise is not None:
-        times = at_most(data.noise, 3)
+        times = at_most(data.noise)
         described.append(f"One line is the curve of {times} times the claimed noise, which the audit excludes.")
     if data.refuted:
         described.append("The claimed curve is refuted.")
@@ -61,15 +63,16 @@ def trade_off_figure(name: str, data: ClaimedTradeOff, roc: RocCurve) -> Markup:
         labels=("false positive rate", "false negative rate"),
     )
     plot.axes()
-    claimed = data.claimed
-    x, y = plot.across(claimed.false_positives), plot.up(claimed.false_negatives)
+    corners = data.claimed.visible()
+    x, y = plot.across(corners[0]), plot.up(corners[1])
     plot.area("fill excluded", [*x, float(plot.across(0.0))], [*y, float(plot.up(0.0))])
     plot.line("chance", plot.across([0, 1]), plot.up([1, 0]))
     plot.line("claim", x, y)
     entries = [("claim", "claim"), ("fill excluded", "excluded")]
     if data.exceeded is not None:
         kind = "bound-line line-3"
-        plot.line(kind, plot.across(data.exceeded.false_positives), plot.up(data.exceeded.false_negatives))
+        corners = data.exceeded.visible()
+        plot.line(kind, plot.across(corners[0]), plot.up(corners[1]))
         entries.append((kind, "exceeded"))
     plot.line("inserted-line", plot.across([0, *roc.held_out]), plot.up([1, *(1 - roc.inserted)]))
     plot.legend([*entries, ("inserted-line", "observed")])

@@ -15,17 +15,16 @@ from lidp.rounding import at_most
 _ORDERS = 240  # number of ε at which a curve is evaluated
 _LAST_DELTA = 1e-7  # orders beyond the ε of this δ change a trade-off curve by less than can be drawn
 _LARGEST_ORDER = 50.0
-_ERRORS = np.concatenate([[0.0], np.geomspace(1e-4, 0.05, 32)[:-1], np.linspace(0.05, 1.0, 58)])
-"""false positive rates at which a trade-off curve is drawn"""
+_NEAR = 0.006  # corners of a trade-off curve that are closer to each other than this look like one
 
 
 @dataclass(frozen=True)
 class TradeOff:
     """The smallest false negative rate that a privacy curve allows for each false positive rate.
 
-    An observer guesses from the output whether a record was inserted. ``false_negatives[i]`` is a lower bound on the share of
-    inserted records that any observer overlooks, if the share of held-out records that are taken for inserted ones is
-    ``false_positives[i]``. Points below the curve are excluded by the claim.
+    An observer guesses from the output whether a record was inserted. If held-out records are taken for inserted ones at the
+    rate ``false_positives[i]``, then any observer overlooks inserted records at the rate ``false_negatives[i]`` at least. These are
+    the corners of a convex line from 0 to 1, in increasing order of false positives. Points below it are excluded by the claim.
     """
 
     false_positives: Floats
@@ -36,22 +35,37 @@ class TradeOff:
         """Return the trade-off of a curve; ``epsilon`` is one more order at which it is evaluated.
 
         From h⁺ and h⁻ at the orders e follows f(a) = sup over e of max(0, 1 - h⁺(e) - e^e·a, e^-e·(1 - h⁻(e) - a)). Finitely many
-        orders make f smaller, never larger: the figure excludes no more than the curve does.
+        orders make f smaller, never larger: the line excludes no more than the curve does.
         """
         last = min(curve.epsilon(_LAST_DELTA), _LARGEST_ORDER)
         orders = np.unique(np.append(np.linspace(0.0, max(last, 1e-3), _ORDERS), min(epsilon, _LARGEST_ORDER)))
         forward, backward = curve.both(orders)
         growth = np.exp(orders)
-        errors = _ERRORS[:, None]
-        lines = np.maximum(1 - forward - growth * errors, (1 - backward - errors) / growth)
-        return cls(_ERRORS, np.maximum(lines.max(axis=1), 0.0))
+        slopes = np.concatenate([growth, 1 / growth, [0.0]])
+        offsets = np.concatenate([1 - forward, (1 - backward) / growth, [0.0]])
+        return cls(*_largest_of_lines(slopes, offsets))
+
+    def at(self, false_positives: Floats) -> Floats:
+        """Return the smallest false negative rates at these false positive rates."""
+        return np.interp(false_positives, self.false_positives, self.false_negatives)
+
+    def visible(self) -> tuple[Floats, Floats]:
+        """Return the corners that can be told apart in a figure."""
+        kept = [0]
+        x, y = self.false_positives, self.false_negatives
+        for number in range(1, len(x) - 1):
+            if abs(x[number] - x[kept[-1]]) + abs(y[number] - y[kept[-1]]) >= _NEAR:
+                kept.append(number)
+        kept.append(len(x) - 1)
+        return x[kept], y[kept]
 
     def excluded_corners(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
         """Return the corners of the two regions of (held-out, inserted) rates that the curve excludes, above and below.
 
         The second one is the first for an observer who always guesses the opposite.
         """
-        x, y = np.append(self.false_positives, 0.0), np.append(1 - self.false_negatives, 1.0)
+        false_positives, false_negatives = self.visible()
+        x, y = np.append(false_positives, 0.0), np.append(1 - false_negatives, 1.0)
         return (x, y), (1 - x, 1 - y)
 
 
@@ -94,6 +108,7 @@ class NoiseGauge:
     noise: float | None
     most: float
     refuted: bool
+    provisional: bool
     noise_words: str
     claim_words: str
     name: str
@@ -110,14 +125,34 @@ class NoiseGauge:
         if noise is None:
             words = "no amount excluded"
         else:
-            limit = "below 1" if noise == 1 else f"at most {at_most(noise, 3)}"
+            limit = "below 1" if noise == 1 else f"at most {at_most(noise)}"
             words = f"provisional, {limit}" if result.provisional else limit
         return cls(
             noise=noise,
             most=1.2 * max(1.25, noise or 0.0),
             refuted=result.verdict is Verdict.REFUTED,
+            provisional=result.provisional,
             noise_words=words,
             claim_words="claimed 1",
             name=name,
             claimed=claimed if math.isfinite(claimed) else 1.0,
         )
+
+
+def _largest_of_lines(slopes: Floats, offsets: Floats) -> tuple[Floats, Floats]:
+    """Return the corners, for x from 0 to 1, of the largest of the lines offset - slope·x."""
+    kept: list[tuple[float, float, float]] = []  # slope, offset, and the x from which the line is the largest
+    for number in np.lexsort((-offsets, -slopes)):  # from the steepest, and of two parallel lines the upper one first
+        slope, offset, start = float(slopes[number]), float(offsets[number]), 0.0
+        while kept:
+            steeper, higher, since = kept[-1]
+            start = (higher - offset) / (steeper - slope) if steeper > slope else math.inf
+            if start > since:
+                break
+            kept.pop()
+            start = 0.0
+        if start < 1:
+            kept.append((slope, offset, start))
+    x = np.array([start for _, _, start in kept] + [1.0])
+    y = np.array([offset - slope * start for slope, offset, start in kept] + [kept[-1][1] - kept[-1][0]])
+    return x, y

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup
 
 from lidp.epsilon_bound import Guarantee
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ROWS = 12  # of a table that repeats a figure in numbers
+_FALSE_POSITIVES = np.array([0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0])  # of the table of a trade-off
 
 
 def write_report(result: AuditResult, path: str | Path) -> Path:
@@ -138,7 +140,6 @@ def _curve(result: AuditResult, trade_off: ClaimedTradeOff | None, roc: RocCurve
     has_noise = NoiseGauge.of(result) is not None
     shown_twice = has_noise and bound.point is not None  # without an amount of noise, the first gauge is that of the point
     noise = None if bound.effective_noise is None or not has_noise else at_most(bound.effective_noise, 4)
-    kept = thinned(len(trade_off.claimed.false_positives), _ROWS)
     return {
         "noise": noise,
         "on_the_noise": curve_wording.on_the_noise(result),
@@ -149,13 +150,14 @@ def _curve(result: AuditResult, trade_off: ClaimedTradeOff | None, roc: RocCurve
         "point_verdict": result.verdicts["point"],
         "trade_off": trade_off,
         "figure": curve_drawings.trade_off_figure("trade-off", trade_off, roc),
-        "rows": [_trade_off_row(trade_off, at) for at in kept],
+        "rows": _trade_off_rows(trade_off),
     }
 
 
-def _trade_off_row(trade_off: ClaimedTradeOff, at: int) -> tuple[float, ...]:
+def _trade_off_rows(trade_off: ClaimedTradeOff) -> list[tuple[float, ...]]:
     curves = [trade_off.claimed] if trade_off.exceeded is None else [trade_off.claimed, trade_off.exceeded]
-    return float(trade_off.claimed.false_positives[at]), *(float(curve.false_negatives[at]) for curve in curves)
+    columns = [_FALSE_POSITIVES, *(curve.at(_FALSE_POSITIVES) for curve in curves)]
+    return [tuple(float(cell) for cell in row) for row in zip(*columns, strict=True)]
 
 
 def _path(result: AuditResult) -> dict[str, Any]:
