@@ -125,22 +125,34 @@ def comparison():
     return Comparison.of([*audits, ("point", pair_result())])
 
 
-def test_comparison_has_columns_about_curves(comparison):
-    rows = {row[0]: row[-4:] for row in comparison.rows()}
-    assert rows["refuted"] == ("curve", "not refuted", "3.45", "at most 0.5118")
-    assert rows["nothing excluded"] == ("curve", "not refuted", "0", "no amount excluded")
-    assert rows["without family"][3] == "–"
-    assert rows["point"][:2] == ("point", "refuted")
+def test_comparison_has_a_table_of_curves(comparison):
+    rows = {row[0]: row[1:] for row in comparison.curve_rows()}
+    assert rows["refuted"] == ("1-GDP", "curve", "refuted", "not refuted", "3.45", "at most 0.5118")
+    assert rows["nothing excluded"] == ("1-GDP", "curve", "not refuted", "not refuted", "0", "no amount excluded")
+    assert rows["without family"][5] == "–"
+    assert "point" not in rows
     page = Page(comparison.page())
-    for words in ("tested", "ε ≥ at δ alone", "Refuting a curve does not refute its point.", "bound by the curve ε ≥"):
+    for words in (
+        "Privacy curves",
+        "ε ≥ at δ alone",
+        "Refuting a curve does not refute its point.",
+        "bound by the curve ε ≥",
+    ):
         assert words in page.text
-    assert "ε ≥ at δ alone" in [str(cell) for cell in comparison.table().columns[0].cells]
 
 
-def test_comparison_of_points_has_no_columns_about_curves():
+def test_terminal_shows_curves_beside_points(comparison):
+    columns = [[str(cell) for cell in column.cells] for column in comparison.table().columns]
+    assert columns[0][-6:] == ["claimed curve", "tested", "curve", "point", "ε ≥ at δ alone", "noise, claimed = 1"]
+    assert columns[1][-6:] == ["1-GDP", "curve", "refuted", "not refuted", "3.45", "at most 0.5118"]
+    assert columns[4][-6:] == ["–"] * 6
+
+
+def test_comparison_of_points_has_no_table_of_curves():
     comparison = Comparison.of([("a", pair_result()), ("b", pair_result("laplace", runs=1500))])
-    assert all(len(row) == 11 for row in comparison.rows())
-    assert "curve" not in " ".join(comparison.remarks)
+    assert comparison.curve_rows() == []
+    assert len(list(comparison.table().columns[0].cells)) == 10
+    assert "curve" not in Page(comparison.page()).text.lower()
 
 
 def test_both_bounds_of_an_audit_of_a_curve_count(comparison):

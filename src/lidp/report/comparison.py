@@ -29,8 +29,11 @@ _COLUMNS = {
     "neighbours": "word", "method": "word", "guarantee": "word", "trials": "number", "models": "number",
 }  # fmt: skip
 """Columns of the table and the kind of their cells: names may break into lines, words and numbers may not."""
-_CURVE_COLUMNS = {"tested": "word", "point": "word", "ε ≥ at δ alone": "number", "noise, claimed = 1": "word"}
-"""Further columns if an audit tested a privacy curve."""
+_CURVE_COLUMNS = {
+    "audit": "name", "claimed curve": "name", "tested": "word", "curve": "word", "point": "word", "ε ≥ at δ alone": "number",
+    "noise, claimed = 1": "word",
+}  # fmt: skip
+"""Columns of the table of audits that tested a privacy curve."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,6 @@ class Comparison:
     def _covered_bounds(self) -> list[EpsilonBound]:
         """The bounds of the covered results; an audit of a curve has two: on the noise, and on ε at its δ alone."""
         return [bound for result in self.covered for bound in (result.bound, result.bound.point) if bound is not None]
-
-    @property
-    def _columns(self) -> dict[str, str]:
-        """Columns of the table and the kind of their cells; some only if an audit tested a privacy curve."""
-        return _COLUMNS | (_CURVE_COLUMNS if self._has_curves else {})
 
     @property
     def _has_curves(self) -> bool:
@@ -164,10 +162,13 @@ class Comparison:
                 str(result.bound.guarantee),
                 f"{result.bound.trials:,} of {result.planned_trials:,}",
                 f"{result.models:,}",
-                *(_curve_cells(result) if self._has_curves else ()),
             )
             for name, result in self.audits
         ]
+
+    def curve_rows(self) -> list[tuple[str, ...]]:
+        """Return one row of text per audit that tested a privacy curve: what was tested, both verdicts, and both bounds."""
+        return [(name, *_curve_cells(result)) for name, result in self.audits if result.bound.curve is not None]
 
     def table(self) -> Table:
         """Return the audits as a rich table: one column per audit, so that several fit into a terminal."""
@@ -176,13 +177,18 @@ class Comparison:
 
         table = Table(title="audits side by side", title_justify="left")
         rows = self.rows()
-        first, *others = self._columns
+        first, *others = _COLUMNS
         table.add_column(first)
         for row in rows:
             table.add_column(Text(printable(row[0])), overflow="fold")
-        for index, header in enumerate(others, start=1):
+        about_curves = {row[0]: row for row in self.curve_rows()}
+        lines = [(header, [row[index] for row in rows]) for index, header in enumerate(others, start=1)]
+        for index, header in enumerate(_CURVE_COLUMNS) if about_curves else ():
+            if index:
+                lines.append((header, [about_curves[row[0]][index] if row[0] in about_curves else "–" for row in rows]))
+        for header, cells in lines:
             # Text, not markup: a target may be named [red].
-            table.add_row(header, *(Text(printable(row[index])) for row in rows))
+            table.add_row(header, *(Text(printable(cell)) for cell in cells))
         return table
 
     def page(self) -> str:
@@ -191,9 +197,10 @@ class Comparison:
         paths = [(name, BoundPath.of(result)) for name, result in self.audits]
         return render(
             "compare.html.j2",
-            columns=self._columns,
-            has_curves=self._has_curves,
+            columns=_COLUMNS,
             rows=self.rows(),
+            curve_columns=_CURVE_COLUMNS,
+            curve_rows=self.curve_rows(),
             remarks=self.remarks,
             figure=drawings.paths_figure("paths", paths, " and ".join(sorted(units))),
             keys=[(name, path.has_path) for name, path in paths],
@@ -225,12 +232,13 @@ class Comparison:
 
 
 def _curve_cells(result: AuditResult) -> tuple[str, ...]:
-    """Return the cells of a row about a tested curve: the hypothesis, the verdict on the point, its bound, and the noise."""
-    bound = result.bound
-    noise = NoiseGauge.of(result)
+    """Return the cells of an audit of a curve, without its name."""
+    bound, noise = result.bound, NoiseGauge.of(result)
     return (
+        str(bound.curve),
         str(bound.hypothesis),
-        verdict(result) if bound.curve is None else str(result.verdicts["point"]),
+        str(result.verdicts["curve"]),
+        str(result.verdicts["point"]),
         at_least(bound.epsilon_point, above=result.claim.epsilon),
         "–" if noise is None else noise.noise_words,
     )
