@@ -1,10 +1,11 @@
 """Pages, drawings and comparisons of results about claimed curves."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from lidp import CoinFlip, Verdict
+from lidp import CoinFlip, OneRun, Verdict
 from lidp.report import curve_drawings, drawings
 from lidp.report.comparison import Comparison
 from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
@@ -52,6 +53,17 @@ def test_page_shows_the_curve_beside_a_test_of_its_point():
     assert "coin-wager tests one point of the claimed privacy curve of 1-GDP." in page.text
     assert page.values["hypothesis"] == [["point", "point"]]
     assert "claimed 4.37718" in page.text
+
+
+def test_provisional_bound_on_a_curve_proves_nothing():
+    result = replace(curve_results.refuted(), method=OneRun(), planned_trials=500, verdict=Verdict.INCONCLUSIVE)
+    page = check_numbers(result)
+    assert "provisional and proves nothing" in page.text
+    assert "amounts of noise that the audit excludes, provisionally." in page.text
+    assert "provisional, effective noise" in page.text
+    assert "bound.fell_at" not in page.values
+    for words in ("It is refuted.", "curve refuted after", "does not stay", "is wrong with probability"):
+        assert words not in page.text
 
 
 def test_settings_have_the_curve_and_the_method_for_the_point():

@@ -96,7 +96,9 @@ def on_the_noise(result: AuditResult) -> str:
     start = f"The claimed {name}, {claimed:.4g}, is 1 on this line (dashed mark)."
     if bound.effective_noise is None:
         return f"{start} The audit excludes no amount of noise."
-    bar = f"The bar shows the amounts of noise that the audit {'provisionally ' if result.provisional else ''}excludes"
+    bar = f"{start} The bar shows the amounts of noise that the audit excludes"
+    if result.provisional:
+        return f"{bar}, provisionally."
     if result.verdict is Verdict.REFUTED:
-        return f"{start} {bar}; the claimed amount is one of them."
-    return f"{start} {bar}. The curve is refuted when the bar reaches the mark."
+        return f"{bar}; the claimed amount is one of them."
+    return f"{bar}. The curve is refuted when the bar reaches the mark."

@@ -116,7 +116,7 @@ class BoundPath:
             claim_text=claimed_epsilon(result),
             planned=result.planned_trials,
             has_path=bool(bound.path) or result.method.anytime,
-            fell_at=bound.fell_at,
+            fell_at=bound.fell_at if result.verdict is Verdict.REFUTED else None,
             point=point,
         )
 
