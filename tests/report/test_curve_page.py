@@ -123,7 +123,7 @@ def test_roc_corners_are_those_of_the_curve():
 def test_path_figure_has_a_second_line_and_marks_the_refutation():
     figure = str(drawings.path_figure("p", BoundPath.of(curve_results.refuted()), "trials"))
     assert "by the curve: ε = 9.716 after 60 trials; at this δ alone: ε = 3.45 after 60 trials." in figure
-    assert "Claimed: 4.37718." in figure
+    assert "Claimed: 4.37718. The curve was refuted after 9 trials." in figure
     assert figure.count('class="bound-line line-1"') == 2
     assert "curve refuted after 9 trials" in figure
     stands = str(drawings.path_figure("p", BoundPath.of(curve_results.not_refuted()), "trials"))

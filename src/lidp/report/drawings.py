@@ -66,10 +66,12 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
         f"{label}: ε = {at_least(path.epsilons[-1], above=path.claim)} after {counted(path.trials[-1], unit)}"
         for label, path in paths
     )
+    fell_at = paths[0][1].fell_at if legend else None
+    fell = "" if fell_at is None else f" The curve was refuted after {counted(fell_at, unit)}."
     plot = Plot(
         name,
         f"The bound by number of {unit}",
-        f"{'; '.join(ends)}. Claimed: {', '.join(claims[claim] for claim in sorted(claims))}.",
+        f"{'; '.join(ends)}. Claimed: {', '.join(claims[claim] for claim in sorted(claims))}.{fell}",
         x=(0, last),
         y=(0, 1.1 * highest or 1.0),
         labels=(unit, "ε"),
@@ -80,6 +82,8 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
         (claim,) = claims
         plot.line("claim", plot.across([0, last]), plot.up([claim, claim]))
         entries.append(("claim", "the claim"))
+    if fell_at is not None:
+        plot.line("mark", plot.across([fell_at, fell_at]), plot.up([0, 1.1 * highest]))
     for order, (label, path) in enumerate(paths):
         kind = f"bound-line line-{order % 6}"
         if path.has_path:
@@ -87,9 +91,7 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
             plot.line(kind, plot.across(x), plot.up(y))
         plot.dot(f"bound-dot line-{order % 6}", float(plot.across(path.trials[-1])), float(plot.up(path.epsilons[-1])))
         entries.append((kind if path.has_path else f"dot bound-dot line-{order % 6}", label))
-    fell_at = paths[0][1].fell_at
-    if legend and fell_at is not None:
-        plot.line("mark", plot.across([fell_at, fell_at]), plot.up([0, 1.1 * highest]))
+    if fell_at is not None:
         entries.append(("mark", f"curve refuted after {counted(fell_at, unit)}"))
     if legend:
         plot.legend(entries)
