@@ -84,7 +84,7 @@ class FlippedBit:
 
 
 @functools.cache
-def without_family(epsilon=3.0, runs=1500):
+def without_family(epsilon=3.0, runs=4000):
     """Randomised response, whose curve has no amount of noise."""
     import dp_accounting
 
