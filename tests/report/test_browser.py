@@ -11,6 +11,7 @@ import pytest
 import lidp
 from lidp import CoinFlip, LeaveOneOut, TargetSpec, Verdict, Wilson
 from lidp.report.comparison import Comparison
+from tests.report.curve_results import CURVE_RESULTS
 from tests.report.results import pair_result, result_like, scores_like
 from tests.report.test_page import EVIL, value_at
 from tests.sample_targets import run as audit
@@ -111,6 +112,9 @@ def results():
             scores_like(CoinFlip(6)), target="x" * 400, configuration={"target_spec": None, "fingerprint": "f" * 90}
         ),
         "pair": pair_result(),
+        "curve": CURVE_RESULTS["refuted"](),
+        "curve-stands": CURVE_RESULTS["nothing excluded"](),
+        "curve-alone": CURVE_RESULTS["without family"](),
     }
 
 
@@ -118,11 +122,28 @@ def results():
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     written = {name: (lidp.write_report(result, folder / f"{name}.html"), result) for name, result in results().items()}
-    both = Comparison.of([(name if name != "long" else "n" * 300, result) for name, (_, result) in written.items()])
-    return written | {"compare": (both.write(folder / "compare.html"), None)}
+    audits = [(name if name != "long" else "n" * 300, result) for name, (_, result) in written.items()]
+    points = Comparison.of([audit for audit in audits if not audit[0].startswith("curve")])
+    curves = Comparison.of(audits)
+    return written | {
+        "compare": (points.write(folder / "compare.html"), None),
+        "compare-curves": (curves.write(folder / "compare-curves.html"), None),
+    }
 
 
-NAMES = ["refuted", "not-refuted", "provisional", "one-trial", "evil", "long", "pair", "compare"]
+AUDITS = [
+    "refuted",
+    "not-refuted",
+    "provisional",
+    "one-trial",
+    "evil",
+    "long",
+    "pair",
+    "curve",
+    "curve-stands",
+    "curve-alone",
+]
+NAMES = [*AUDITS, "compare", "compare-curves"]
 
 
 def show(browser, page, *, width=1200, scheme="light", media="screen"):
@@ -146,7 +167,7 @@ def test_it_renders_without_complaint(browser, pages, name):
     assert min(sizes) > 0
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "compare"])
+@pytest.mark.parametrize("name", AUDITS)
 def test_the_numbers_are_those_of_the_json(browser, pages, name):
     page, result = pages[name]
     show(browser, page)
@@ -203,7 +224,7 @@ return [...document.querySelectorAll(arguments[0])].map(cell => {
 def test_numbers_and_words_of_a_comparison_stay_on_one_line(browser, pages, width):
     show(browser, pages["compare"][0], width=width)
     cells = browser.execute_script(LINES, ".wide .number, .wide .word")
-    assert len(cells) == 9 * (len(NAMES) - 1) + 9
+    assert len(cells) == 9 * 7 + 9  # seven audits, and the header
     assert [cell for cell in cells if cell[1] != 1] == []
     # Names may be broken, but not into single letters.
     widths = browser.execute_script("return [...document.querySelectorAll('.wide td.name')].map(cell => cell.clientWidth)")
@@ -217,7 +238,7 @@ def test_numbers_and_words_of_a_comparison_stay_on_one_line(browser, pages, widt
 
 
 @pytest.mark.parametrize("width", [1200, 390, 320])
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "compare"])
+@pytest.mark.parametrize("name", AUDITS)
 def test_numbers_stay_on_one_line(browser, pages, name, width):
     show(browser, pages[name][0], width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -236,13 +257,14 @@ def test_a_key_stays_beside_its_name(browser, pages):
     assert apart == []
 
 
-def test_gauge_and_path_are_side_by_side_on_a_desktop(browser, pages):
+@pytest.mark.parametrize("name", ["refuted", "curve"])
+def test_gauge_and_path_are_side_by_side_on_a_desktop(browser, pages, name):
     tops = """return ['gauge', 'path'].map(name => document.getElementById(`${name}-title`).parentElement
                 .closest('.figures > *').getBoundingClientRect().top)"""
-    show(browser, pages["refuted"][0])
+    show(browser, pages[name][0])
     gauge, path = browser.execute_script(tops)
     assert abs(gauge - path) < 20
-    show(browser, pages["refuted"][0], width=390)
+    show(browser, pages[name][0], width=390)
     gauge, path = browser.execute_script(tops)
     assert gauge < path - 100
 
@@ -289,7 +311,7 @@ def test_it_fits_a_phone(browser, pages, name, width):
         assert min(heights) >= 9
 
 
-@pytest.mark.parametrize("name", ["refuted", "compare"])
+@pytest.mark.parametrize("name", ["refuted", "curve", "curve-stands", "curve-alone", "compare", "compare-curves"])
 def test_words_of_a_figure_stay_inside_it(browser, pages, name):
     show(browser, pages[name][0])
     outside = browser.execute_script(
@@ -302,7 +324,7 @@ def test_words_of_a_figure_stay_inside_it(browser, pages, name):
     assert outside == []
 
 
-@pytest.mark.parametrize("name", ["refuted", "pair", "compare"])
+@pytest.mark.parametrize("name", ["refuted", "pair", "curve", "compare", "compare-curves"])
 def test_it_prints(browser, pages, name):
     show(browser, pages[name][0], media="print")
     paper = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})
@@ -312,8 +334,9 @@ def test_it_prints(browser, pages, name):
 PAPER = 700  # pixels between the margins of A4
 
 
-def test_paper_has_the_whole_table(browser, pages):
-    show(browser, pages["compare"][0], width=PAPER, media="print")
+@pytest.mark.parametrize("name", ["compare", "compare-curves"])
+def test_paper_has_the_whole_table(browser, pages, name):
+    show(browser, pages[name][0], width=PAPER, media="print")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= PAPER
     right = browser.execute_script("return document.querySelector('.wide table').getBoundingClientRect().right")
     assert right <= PAPER

@@ -12,6 +12,7 @@ from lidp import Claim, CoinFlip, CoinWager, LeaveOneOut, Target, TargetSpec, re
 from lidp.cli.app import app, run
 from lidp.cli.audit_dpsgd import DpsgdOptions
 from lidp.cli.audit_program import ProgramOptions
+from lidp.curves import EventCurve, PointCurve
 from lidp.engine.plan import AuditPlan
 from lidp.report.command import command_of
 from tests.sample_targets import Numbers, closeness
@@ -34,6 +35,11 @@ def _from_the_root(monkeypatch):
         "audit tests.sample_targets:SILENT --epsilon 1 --trials 9 --canaries 4 --design replace-one --failure-probability 0.001",
         "audit tests.sample_targets:LEAKY --epsilon 3 --trials 12 --canaries 6 --stop-when never",
         "audit gaussian --epsilon 1 --delta 1e-5 --trials 4 --canaries 5",
+        "audit gaussian --gaussian-mu 0.5 --delta 1e-6 --trials 4 --canaries 5",
+        "audit tests.sample_targets:LEAKY --zcdp-rho 0.1 --trials 4 --canaries 5 --method coin-wager",
+        "audit tests.sample_targets:LEAKY --noise-multiplier 2 --sampling-rate 0.1 --steps 20 --trials 4 --canaries 5",
+        "audit tests.sample_targets:LEAKY --noise-multiplier 2 --sampling-rate 1 --steps 3 --delta 1e-4 --trials 4 --canaries 5",
+        "audit tests.report.curve_results:HONEST --epsilon 5 --delta 1e-5 --trials 4 --canaries 5",
         pytest.param(
             "audit-dpsgd --epsilon 4 --delta 1e-5 --trials 2 --canaries 4 --records 200 --epochs 1 --pilots 2 --fault little-noise",
             marks=pytest.mark.slow,
@@ -70,21 +76,10 @@ def test_a_dpsgd_target_is_repeated_with_its_options():
     assert typed["canaries"] == 6
 
 
-def test_a_pair(capsys, tmp_path):
+@pytest.mark.parametrize("claim", ["--epsilon 1", "--laplace-scale 0.8"])
+def test_a_pair(capsys, tmp_path, claim):
     page = tmp_path / "pair.html"
-    arguments = [
-        "audit-pair",
-        "catalogue:svt3",
-        "--epsilon",
-        "1",
-        "--runs",
-        "1200",
-        "--seed",
-        "5",
-        "--json",
-        "--quiet",
-        "--report",
-    ]
+    arguments = shlex.split(f"audit-pair catalogue:svt3 {claim} --runs 1200 --seed 5 --json --quiet --report")
     assert run([*arguments, str(page)]) in (0, 1)
     first = json.loads(capsys.readouterr().out)
     text = page.read_text(encoding="utf-8")
@@ -93,6 +88,7 @@ def test_a_pair(capsys, tmp_path):
     assert run([*words, "--json", "--quiet"]) in (0, 1)
     second = json.loads(capsys.readouterr().out)
     assert first["bound"] == second["bound"]
+    assert first["claim"] == second["claim"]
 
 
 PYTHON = TargetSpec("python", {"path": "tests.sample_targets:LEAKY"})
@@ -103,6 +99,15 @@ def test_what_no_command_can_repeat():
     assert command_of(audit(trials=4).configuration) is None  # from Python, without a spec
     assert command_of(audit(trials=4, target_spec=PYTHON, design=LeaveOneOut(4, 3)).configuration) is None
     assert command_of(audit(trials=4, target_spec=PYTHON, method=CoinWager(cap=0.5)).configuration) is None
+
+
+def test_curves_that_no_option_claims():
+    import dp_accounting
+
+    event = dp_accounting.SelfComposedDpEvent(dp_accounting.LaplaceDpEvent(2.0), 3)
+    of_neighbours = EventCurve(Claim.dpsgd(noise_multiplier=2.0, sampling_rate=0.5, steps=2).curve.event, "replace-one")
+    for claim in (Claim.from_event(event), Claim.of_curve(PointCurve(1.0, 1e-5)), Claim.of_curve(of_neighbours)):
+        assert command_of(audit(trials=4, target_spec=PYTHON, claim=claim).configuration) is None
 
 
 @pytest.mark.parametrize("path", ["$(rm -rf x).py:a; ls", "--all", "-x:y"])

@@ -8,8 +8,10 @@ import pytest
 import lidp
 from lidp import CoinFlip, LeaveOneOut, Wilson
 from lidp.errors import InvalidArgument
+from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
 from lidp.report.figure_data import BoundPath, Gauge, ScoreDistributions
 from lidp.report.roc import RocCurve
+from tests.report.curve_results import CURVE_RESULTS
 from tests.report.results import CASES, pair_result, result_like, scores_like
 
 pytest.importorskip("matplotlib")
@@ -66,3 +68,30 @@ def test_figure_without_data_is_refused():
     assert lidp.Plots(pair).roc().axes
     with pytest.raises(InvalidArgument, match="two canaries per trial"):
         lidp.Plots(pair).correlation()
+
+
+@pytest.mark.parametrize("name", ["gauge", "path", "scores", "roc", "trade_off"])
+@pytest.mark.parametrize("kind", ["refuted", "nothing excluded", "without family"])
+def test_every_figure_of_a_curve_can_be_saved(name, kind):
+    figure = getattr(lidp.Plots(CURVE_RESULTS[kind]()), name)()
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def test_figures_of_a_curve_draw_their_data():
+    result = CURVE_RESULTS["refuted"]()
+    noise, path, trade_off = NoiseGauge.of(result), BoundPath.of(result), ClaimedTradeOff.of(result)
+    (axes,) = lidp.Plots(result).gauge().axes
+    assert (axes.patches[0].get_x(), axes.patches[0].get_width()) == (noise.noise, noise.most - noise.noise)
+    lines = {line.get_label(): line for line in lidp.Plots(result).path().axes[0].lines}
+    np.testing.assert_array_equal(lines["lower bound, by the curve"].get_ydata(), path.epsilons)
+    np.testing.assert_array_equal(lines["lower bound, at this δ alone"].get_ydata(), path.point.epsilons)
+    assert set(lines["curve refuted"].get_xdata()) == {result.bound.fell_at}
+    lines = {line.get_label(): line for line in lidp.Plots(result).trade_off().axes[0].lines}
+    np.testing.assert_array_equal(lines["claim"].get_ydata(), trade_off.claimed.false_negatives)
+    np.testing.assert_array_equal(lines["shown to be exceeded"].get_ydata(), trade_off.exceeded.false_negatives)
+    np.testing.assert_array_equal(lines["observed"].get_ydata()[1:], 1 - RocCurve.of(result).inserted)
+
+
+def test_trade_off_of_a_point_is_refused():
+    with pytest.raises(InvalidArgument, match="not a privacy curve"):
+        lidp.Plots(result_like(scores_like(CoinFlip(6)))).trade_off()

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lidp._runtime.terminal_text import printable
-from lidp.epsilon_bound import Guarantee
+from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument
-from lidp.report import drawings
-from lidp.report.figure_data import BoundPath
+from lidp.report import curve_wording, drawings
+from lidp.report.curve_figure_data import NoiseGauge
+from lidp.report.figure_data import BoundPath, claimed_epsilon
 from lidp.report.page import gauge_of, render, write_page
 from lidp.report.wording import bound_words, guarantee, headline, unit, verdict
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_most, exact
+from lidp.rounding import at_least, at_most, exact
 from lidp.stats.storable import to_plain
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ _COLUMNS = {
     "neighbours": "word", "method": "word", "guarantee": "word", "trials": "number", "models": "number",
 }  # fmt: skip
 """Columns of the table and the kind of their cells: names may break into lines, words and numbers may not."""
-_HEADERS = tuple(_COLUMNS)
+_CURVE_COLUMNS = {
+    "audit": "name", "claimed curve": "name", "tested": "word", "curve": "word", "point": "word", "ε ≥ at δ alone": "number",
+    "noise, claimed = 1": "word",
+}  # fmt: skip
+"""Columns of the table of audits that tested a privacy curve."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,18 @@ class Comparison:
 
     @property
     def failure_probability(self) -> float:
-        """An upper bound on the probability that at least one of the :attr:`covered` bounds is wrong: the sum of theirs."""
+        """An upper bound on the probability that at least one bound of the :attr:`covered` results is wrong: the sum of theirs."""
         # Summed as decimal numbers, so that three times 0.05 is exactly 0.15.
-        return min(1.0, float(sum(Decimal(repr(result.bound.failure_probability)) for result in self.covered)))
+        return min(1.0, float(sum(Decimal(repr(bound.failure_probability)) for bound in self._covered_bounds)))
+
+    @property
+    def _covered_bounds(self) -> list[EpsilonBound]:
+        """The bounds of the covered results; an audit of a curve has two: on the noise, and on ε at its δ alone."""
+        return [bound for result in self.covered for bound in (result.bound, result.bound.point) if bound is not None]
+
+    @property
+    def _has_curves(self) -> bool:
+        return any(result.bound.curve is not None for _, result in self.audits)
 
     @property
     def covered(self) -> tuple[AuditResult, ...]:
@@ -84,11 +98,16 @@ class Comparison:
         ):
             if len(values) > 1:
                 remarks.append(f"The audits differ in {what}.")
+        if self._has_curves:
+            remarks.append(
+                "Some audits test a whole privacy curve. Their ε is what the accountant computes for the effective noise; the "
+                "bound on ε at δ alone stands beside it. Refuting a curve does not refute its point."
+            )
         return (*remarks, *self._repetitions())
 
     def _joint_failure(self) -> str:
         """Return the joint failure probability of the audits in words."""
-        count, most = len(self.covered), at_most(self.failure_probability, 3)
+        count, most = len(self._covered_bounds), at_most(self.failure_probability, 3)
         if not count:
             return "None of the bounds has a failure probability."
         if count == 1:
@@ -96,17 +115,20 @@ class Comparison:
                 "One bound has a failure probability: as far as its guarantee holds, it is wrong with probability at most "
                 f"{most}."
             )
-        covered = "Each audit has" if count == len(self.audits) else f"{count} of the audits have"
+        audits = len(self.covered)
+        some = "1 of the audits has" if audits == 1 else f"{audits} of the audits have"
+        covered = "Each audit has" if audits == len(self.audits) else some
+        per_bound = ", or two if it tests a curve" if self._has_curves else ""
         return (
-            f"{covered} a failure probability. As far as the guarantees hold, the probability that at least one of these "
-            f"{count} bounds is wrong is at most {most}."
+            f"{covered} a failure probability{per_bound}. As far as the guarantees hold, the probability that at least one of "
+            f"these {count} bounds is wrong is at most {most}."
         )
 
     def _repetitions(self) -> list[str]:
         """Return warnings about several audits of the same target and claim."""
         only_seed, settings = False, set()
         for one, other in combinations((result for _, result in self.audits), 2):
-            if (one.target, one.claim) != (other.target, other.claim):
+            if (one.target, one.claim.point) != (other.target, other.claim.point):
                 continue
             first, second = _settings(one), _settings(other)
             different = {name for name in first if first[name] != second[name]}
@@ -132,7 +154,7 @@ class Comparison:
                 name,
                 result.target,
                 verdict(result),
-                exact(result.claim.epsilon),
+                claimed_epsilon(result),
                 bound_words(result),
                 exact(result.claim.delta),
                 str(result.claim.neighbours),
@@ -144,6 +166,10 @@ class Comparison:
             for name, result in self.audits
         ]
 
+    def curve_rows(self) -> list[tuple[str, ...]]:
+        """Return one row of text per audit that tested a privacy curve: what was tested, both verdicts, and both bounds."""
+        return [(name, *_curve_cells(result)) for name, result in self.audits if result.bound.curve is not None]
+
     def table(self) -> Table:
         """Return the audits as a rich table: one column per audit, so that several fit into a terminal."""
         from rich.table import Table
@@ -151,12 +177,18 @@ class Comparison:
 
         table = Table(title="audits side by side", title_justify="left")
         rows = self.rows()
-        table.add_column(_HEADERS[0])
+        first, *others = _COLUMNS
+        table.add_column(first)
         for row in rows:
             table.add_column(Text(printable(row[0])), overflow="fold")
-        for index, header in enumerate(_HEADERS[1:], start=1):
+        about_curves = {row[0]: row for row in self.curve_rows()}
+        lines = [(header, [row[index] for row in rows]) for index, header in enumerate(others, start=1)]
+        for index, header in enumerate(_CURVE_COLUMNS) if about_curves else ():
+            if index:
+                lines.append((header, [about_curves[row[0]][index] if row[0] in about_curves else "–" for row in rows]))
+        for header, cells in lines:
             # Text, not markup: a target may be named [red].
-            table.add_row(header, *(Text(printable(row[index])) for row in rows))
+            table.add_row(header, *(Text(printable(cell)) for cell in cells))
         return table
 
     def page(self) -> str:
@@ -167,6 +199,8 @@ class Comparison:
             "compare.html.j2",
             columns=_COLUMNS,
             rows=self.rows(),
+            curve_columns=_CURVE_COLUMNS,
+            curve_rows=self.curve_rows(),
             remarks=self.remarks,
             figure=drawings.paths_figure("paths", paths, " and ".join(sorted(units))),
             keys=[(name, path.has_path) for name, path in paths],
@@ -178,9 +212,15 @@ class Comparison:
                     "refuted": result.verdict is Verdict.REFUTED,
                     "verdict": verdict(result),
                     "bound_words": bound_words(result),
+                    "claimed_epsilon": claimed_epsilon(result),
                     "gauge": gauge_of(result, f"gauge-{order}"),
-                    "headline": headline(result),
-                    "guarantee": guarantee(result),
+                    "on_the_noise": curve_wording.on_the_noise(result),
+                    "sentences": [
+                        headline(result),
+                        curve_wording.on_the_point(result),
+                        guarantee(result),
+                        curve_wording.on_failure_probabilities(result),
+                    ],
                 }
                 for order, (name, result) in enumerate(self.audits)
             ],
@@ -191,10 +231,24 @@ class Comparison:
         return write_page(self.page(), path)
 
 
+def _curve_cells(result: AuditResult) -> tuple[str, ...]:
+    """Return the cells of an audit of a curve, without its name."""
+    bound, noise = result.bound, NoiseGauge.of(result)
+    return (
+        str(bound.curve),
+        str(bound.hypothesis),
+        str(result.verdicts["curve"]),
+        str(result.verdicts["point"]),
+        at_least(bound.epsilon_point, above=result.claim.epsilon),
+        "–" if noise is None else noise.noise_words,
+    )
+
+
 def _settings(result: AuditResult) -> dict[str, Hashable]:
     """Return the settings that a user may choose; "target" is the fingerprint of its code, if known."""
     configuration = result.configuration
     return {
+        "claimed curve": result.claim.curve,
         "design": result.design,
         "method": repr(to_plain(result.method)),
         "planned trials": result.planned_trials,

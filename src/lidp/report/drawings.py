@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from lidp.arrays import Floats
 from lidp.claim import Claim
+from lidp.report.curve_figure_data import ClaimedTradeOff
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
-from lidp.report.roc import RocCurve, allowed_region
+from lidp.report.roc import RocCurve, excluded_corners
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
 from lidp.report.wording import counted, number
@@ -24,7 +25,7 @@ def gauge(name: str, data: Gauge) -> Markup:
     bound, claim = data.bound, data.claim
     relation = "above" if bound > claim else "at" if bound == claim else "below"
     shown = at_least(bound, above=claim)
-    description = f"The lower bound, ε = {shown}, lies {relation} the claimed ε = {exact(claim)}."
+    description = f"The lower bound, ε = {shown}, lies {relation} the claimed ε = {data.claim_text}."
     canvas = Canvas(name, "Claim and bound", description, height=104)
     left, right, y = 14.0, WIDTH - 14.0, 46.0
 
@@ -50,23 +51,27 @@ def gauge(name: str, data: Gauge) -> Markup:
 
 
 def path_figure(name: str, path: BoundPath, unit: str) -> Markup:
-    """Draw the bound by number of trials, and the claim."""
-    return paths_figure(name, [("the bound", path)], unit, legend=True)
+    """Draw the bound by number of trials, and the claim; for a claimed curve, both bounds and when the curve was refuted."""
+    if path.point is None:
+        return paths_figure(name, [("the bound", path)], unit, legend=True)
+    return paths_figure(name, [("by the curve", path), ("at this δ alone", path.point)], unit, legend=True)
 
 
 def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *, legend: bool = False) -> Markup:
     """Draw the bounds of several audits by number of trials, and the claim if they share one."""
     last = max(int(path.trials[-1]) for _, path in paths)
-    claims = {path.claim for _, path in paths}
+    claims = {path.claim: path.claim_text for _, path in paths}
     highest = max(*(float(path.epsilons.max()) for _, path in paths), *claims)
     ends = (
         f"{label}: ε = {at_least(path.epsilons[-1], above=path.claim)} after {counted(path.trials[-1], unit)}"
         for label, path in paths
     )
+    fell_at = paths[0][1].fell_at if legend else None
+    fell = "" if fell_at is None else f" The curve was refuted after {counted(fell_at, unit)}."
     plot = Plot(
         name,
         f"The bound by number of {unit}",
-        f"{'; '.join(ends)}. Claimed: {', '.join(exact(claim) for claim in sorted(claims))}.",
+        f"{'; '.join(ends)}. Claimed: {', '.join(claims[claim] for claim in sorted(claims))}.{fell}",
         x=(0, last),
         y=(0, 1.1 * highest or 1.0),
         labels=(unit, "ε"),
@@ -77,6 +82,8 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
         (claim,) = claims
         plot.line("claim", plot.across([0, last]), plot.up([claim, claim]))
         entries.append(("claim", "the claim"))
+    if fell_at is not None:
+        plot.line("mark", plot.across([fell_at, fell_at]), plot.up([0, 1.1 * highest]))
     for order, (label, path) in enumerate(paths):
         kind = f"bound-line line-{order % 6}"
         if path.has_path:
@@ -84,6 +91,8 @@ def paths_figure(name: str, paths: Sequence[tuple[str, BoundPath]], unit: str, *
             plot.line(kind, plot.across(x), plot.up(y))
         plot.dot(f"bound-dot line-{order % 6}", float(plot.across(path.trials[-1])), float(plot.up(path.epsilons[-1])))
         entries.append((kind if path.has_path else f"dot bound-dot line-{order % 6}", label))
+    if fell_at is not None:
+        entries.append(("mark", f"curve refuted after {counted(fell_at, unit)}"))
     if legend:
         plot.legend(entries)
     return plot.markup()
@@ -111,25 +120,23 @@ def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
     return plot.markup()
 
 
-def roc_figure(name: str, roc: RocCurve, claim: Claim) -> Markup:
-    """Draw the ROC curve, its band, and the corners that a true claim excludes."""
+def roc_figure(name: str, roc: RocCurve, claim: Claim, trade_off: ClaimedTradeOff | None = None) -> Markup:
+    """Draw the ROC curve, its band, and the corners that a true claim excludes: by its curve if there is a trade-off."""
     title = "ROC curve of inserted and held-out scores"
     band = (
         "no band"
         if roc.reach_inserted is None or roc.reach_held_out is None
         else f"a band of ± {number(roc.reach_inserted)} and ± {number(roc.reach_held_out)}"
     )
+    excluding = f"a true claim of ε = {exact(claim.epsilon)}" if trade_off is None else "the claimed privacy curve"
     description = (
         f"The area under the curve is {number(roc.area)}; the figure has {band}. "
-        f"The shaded corners are excluded by a true claim of ε = {exact(claim.epsilon)}."
+        f"The shaded corners are excluded by {excluding}."
     )
     plot = Plot(name, title, description, x=(0, 1), y=(0, 1), labels=("held-out at or above", "inserted at or above"))
     plot.axes()
-    x, y = allowed_region(claim)
-    # The corner above the allowed region, then the one below it.
-    above, below = slice(1, 5), slice(4, 8)
-    plot.area("fill excluded", plot.across([*x[above], 0]), plot.up([*y[above], 1]))
-    plot.area("fill excluded", plot.across([*x[below], 1]), plot.up([*y[below], 0]))
+    for x, y in excluded_corners(claim) if trade_off is None else trade_off.claimed.excluded_corners():
+        plot.area("fill excluded", plot.across(x), plot.up(y))
     if roc.reach_inserted is not None:
         # Draw only the edges: with few trials a filled band would cover the whole figure.
         for x, y in (roc.upper(), roc.lower()):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lidp.arrays import Bools, Floats, Ints
-from lidp.epsilon_bound import Guarantee
+from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, at_most, exact
 from lidp.scores import Scores
 
 STEPS = 400
@@ -19,29 +19,50 @@ _FAR = 1e100  # larger scores are clipped to this: their sums and squares would 
 _OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bins, so that outliers do not hide the rest
 
 
+def claimed_epsilon(result: AuditResult) -> str:
+    """Return the claimed ε as text: as it was given, or rounded up if it was computed from a claimed curve.
+
+    A rounded ε that would exceed a bound that the claimed one does not is shown exactly instead.
+    """
+    epsilon = result.claim.epsilon
+    rounded = exact(epsilon) if result.claim.curve is None else at_most(epsilon, 6)
+    bounds = (result.bound.epsilon, result.bound.epsilon_point)
+    return exact(epsilon) if any(epsilon < bound <= float(rounded) for bound in bounds) else rounded
+
+
 @dataclass(frozen=True)
 class Gauge:
-    """Claim and bound on a line from 0 to ``most``, with the label of each."""
+    """Claim and bound on a line from 0 to ``most``, with the label of each.
+
+    If the audit tested a curve, the bound is that on ε at the claim's δ alone.
+    """
 
     bound: float
     claim: float
     most: float
     refuted: bool
     bound_words: str
-    claim_words: str
+    claim_text: str
+
+    @property
+    def claim_words(self) -> str:
+        """The label of the claim."""
+        return f"claimed {self.claim_text}"
 
     @classmethod
     def of(cls, result: AuditResult) -> Gauge:
-        bound, claim = result.bound.epsilon, result.claim.epsilon
-        credible = result.bound.guarantee is Guarantee.CREDIBLE
+        bound, claim = result.bound.epsilon_point, result.claim.epsilon
+        tested = result.bound.point or result.bound
+        verdict = result.verdict if result.bound.point is None else result.verdicts["point"]
+        credible = tested.guarantee is Guarantee.CREDIBLE
         word = "provisional" if result.provisional else "credible" if credible else "at least"
         return cls(
             bound=bound,
             claim=claim,
             most=1.15 * max(bound, claim) or 1.0,
-            refuted=result.verdict is Verdict.REFUTED,
+            refuted=verdict is Verdict.REFUTED,
             bound_words=f"{word} {at_least(bound, above=claim)}",
-            claim_words=f"claimed {exact(claim)}",
+            claim_text=claimed_epsilon(result),
         )
 
 
@@ -52,29 +73,51 @@ class BoundPath:
     It starts at (0, 0) and ends at the last trial. A path of more than ``STEPS`` steps is thinned; the points that are kept are
     exact and include the one at which the claim was refuted. Methods that are not anytime-valid have no path, only a bound at
     the end.
+
+    If the audit tested a curve, ε is that of the curve with the effective noise, ``fell_at`` is the number of trials after which
+    the claimed curve was refuted, if it was, and ``point`` is the path of the bound on ε at the claim's δ alone.
     """
 
     trials: Ints
     epsilons: Floats
     claim: float
+    claim_text: str
     planned: int
     has_path: bool
+    fell_at: int | None = None
+    point: BoundPath | None = None
 
     @classmethod
     def of(cls, result: AuditResult) -> BoundPath:
         bound = result.bound
+        point = None if bound.point is None else cls._of_bound(bound.point, result)
+        return cls._of_bound(bound, result, point)
+
+    @classmethod
+    def _of_bound(cls, bound: EpsilonBound, result: AuditResult, point: BoundPath | None = None) -> BoundPath:
         last = (bound.trials, bound.epsilon)
         steps = [(0, 0.0), *bound.path]
         if steps[-1] != last:
             steps.append(last)
-        fell = next((number for number, (_, epsilon) in enumerate(steps) if epsilon > result.claim.epsilon), 0)
+        about_curve = bound.curve is not None
+        fell = next(
+            (
+                number
+                for number, (trials, epsilon) in enumerate(steps)
+                if (trials == bound.fell_at if about_curve else epsilon > result.claim.epsilon)
+            ),
+            0,
+        )
         kept = thinned(len(steps), STEPS, keep=(fell,))
         return cls(
             trials=np.array([steps[number][0] for number in kept], dtype=np.int64),
             epsilons=np.array([steps[number][1] for number in kept], dtype=np.float64),
             claim=result.claim.epsilon,
+            claim_text=claimed_epsilon(result),
             planned=result.planned_trials,
-            has_path=result.method.anytime,
+            has_path=bool(bound.path) or result.method.anytime,
+            fell_at=bound.fell_at if result.verdict is Verdict.REFUTED else None,
+            point=point,
         )
 
 

@@ -6,25 +6,28 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup
 
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
-from lidp.report import drawings, wording
+from lidp.report import curve_drawings, curve_wording, drawings, wording
 from lidp.report.command import command_of
+from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
 from lidp.report.evidence import statements_of
-from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, thinned
+from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, claimed_epsilon, thinned
 from lidp.report.roc import RocCurve
 from lidp.report.tables import facts_of, numbers_behind, settings_of, versions_of
 from lidp.report.texts import finalize
 from lidp.report.trial_facts import TrialFacts
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, at_most, exact
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ROWS = 12  # of a table that repeats a figure in numbers
+_FALSE_POSITIVES = np.array([0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0])  # of the table of a trade-off
 
 
 def write_report(result: AuditResult, path: str | Path) -> Path:
@@ -54,11 +57,13 @@ def render_report(result: AuditResult) -> str:
     Guarantee: the page needs no network and holds no script; all text from the user is escaped; the size does not grow with
     the number of trials.
     """
+    roc, trade_off = RocCurve.of(result), ClaimedTradeOff.of(result)
     return render(
         "report.html.j2",
         result=result,
         bound=result.bound,
         claim=result.claim,
+        claimed_epsilon=claimed_epsilon(result),
         pair=not result.design.has_canaries,
         unit=wording.unit(result),
         verdict=wording.verdict(result),
@@ -68,10 +73,12 @@ def render_report(result: AuditResult) -> str:
         headline=wording.headline(result),
         guarantee=wording.guarantee(result),
         provisional=result.provisional,
+        on_the_point=curve_wording.on_the_point(result),
         gauge=gauge_of(result, "gauge"),
+        curve=_curve(result, trade_off, roc),
         path=_path(result),
         scores=_scores(result),
-        roc=_roc(result),
+        roc=_roc(result, roc, trade_off),
         correlations=_correlations(result),
         trials=_trials(result),
         statements=statements_of(result),
@@ -84,8 +91,9 @@ def render_report(result: AuditResult) -> str:
 
 
 def gauge_of(result: AuditResult, name: str) -> Markup:
-    """Return the figure of claim and bound."""
-    return drawings.gauge(name, Gauge.of(result))
+    """Return the figure of claim and bound: of the noise if a curve with an amount of noise was tested, otherwise of ε."""
+    noise = NoiseGauge.of(result)
+    return drawings.gauge(name, Gauge.of(result)) if noise is None else curve_drawings.noise_gauge(name, noise)
 
 
 def render(template: str, **values: Any) -> str:
@@ -124,11 +132,48 @@ def _approximate_count(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
+def _curve(result: AuditResult, trade_off: ClaimedTradeOff | None, roc: RocCurve) -> dict[str, Any] | None:
+    """Return words and figures about the curve that was tested; None if the audit tested a point."""
+    if trade_off is None:
+        return None
+    bound = result.bound
+    has_noise = NoiseGauge.of(result) is not None
+    shown_twice = has_noise and bound.point is not None  # without an amount of noise, the first gauge is that of the point
+    noise = None if bound.effective_noise is None or not has_noise else at_most(bound.effective_noise, 4)
+    return {
+        "noise": noise,
+        "on_the_noise": curve_wording.on_the_noise(result),
+        "hypothesis": curve_wording.on_the_hypothesis(result),
+        "condition": curve_wording.condition(result),
+        "failure_probabilities": curve_wording.on_failure_probabilities(result),
+        "point_gauge": drawings.gauge("point-gauge", Gauge.of(result)) if shown_twice else None,
+        "point_verdict": result.verdicts["point"],
+        "trade_off": trade_off,
+        "figure": curve_drawings.trade_off_figure("trade-off", trade_off, roc),
+        "rows": _trade_off_rows(trade_off),
+    }
+
+
+def _trade_off_rows(trade_off: ClaimedTradeOff) -> list[tuple[float, ...]]:
+    curves = [trade_off.claimed] if trade_off.exceeded is None else [trade_off.claimed, trade_off.exceeded]
+    columns = [_FALSE_POSITIVES, *(curve.at(_FALSE_POSITIVES) for curve in curves)]
+    return [tuple(float(cell) for cell in row) for row in zip(*columns, strict=True)]
+
+
 def _path(result: AuditResult) -> dict[str, Any]:
     data = BoundPath.of(result)
     kept = thinned(len(data.trials), _ROWS) if data.has_path else [-1]
-    rows = [(int(data.trials[at]), float(data.epsilons[at])) for at in kept]
+    rows = [(int(data.trials[at]), *_bounds_after(result, data, at)) for at in kept]
     return {"data": data, "figure": drawings.path_figure("path", data, wording.unit(result)), "rows": rows}
+
+
+def _bounds_after(result: AuditResult, path: BoundPath, at: int) -> tuple[float, ...]:
+    """Return the bound at a step of its path, and beside a curve's the bound on ε at the claim's δ alone."""
+    point = result.bound.point
+    if point is None:
+        return (float(path.epsilons[at]),)
+    whole = not path.has_path or not point.path  # a method that gives a single bound, or a bound of 0
+    return float(path.epsilons[at]), point.epsilon if whole else point.epsilon_after(int(path.trials[at]))
 
 
 def _scores(result: AuditResult) -> dict[str, Any]:
@@ -136,11 +181,10 @@ def _scores(result: AuditResult) -> dict[str, Any]:
     return {"data": data, "figure": drawings.score_figure("scores", data, result.design.score_label)}
 
 
-def _roc(result: AuditResult) -> dict[str, Any]:
-    data = RocCurve.of(result)
+def _roc(result: AuditResult, data: RocCurve, trade_off: ClaimedTradeOff | None) -> dict[str, Any]:
     kept = thinned(len(data.thresholds) - 1, _ROWS)  # the last threshold is minus infinity
     rows = [(float(data.thresholds[at]), float(data.held_out[at]), float(data.inserted[at])) for at in kept]
-    return {"data": data, "figure": drawings.roc_figure("roc", data, result.claim), "rows": rows}
+    return {"data": data, "figure": drawings.roc_figure("roc", data, result.claim, trade_off), "rows": rows}
 
 
 def _correlations(result: AuditResult) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lidp.errors import InvalidArgument
+from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge, TradeOff
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
-from lidp.report.roc import RocCurve, allowed_region
+from lidp.report.roc import RocCurve, excluded_corners
 from lidp.report.trial_facts import TrialFacts
 from lidp.report.wording import unit
 from lidp.result import AuditResult
@@ -29,7 +30,10 @@ class Plots:
         return self.path()
 
     def gauge(self) -> Figure:
-        """Return the claim (dashed mark) and the bound (bar)."""
+        """Return the claim (dashed mark) and the bound (bar); of the noise if a curve with an amount of noise was tested."""
+        noise = NoiseGauge.of(self._result)
+        if noise is not None:
+            return _noise_gauge(noise)
         figure = _figure(6.0, 1.6)
         axes = figure.subplots()
         data = Gauge.of(self._result)
@@ -48,11 +52,20 @@ class Plots:
         figure = _figure()
         axes = figure.subplots()
         data = BoundPath.of(self._result)
-        if data.has_path:
-            axes.step(data.trials, data.epsilons, where="post", color=_BLUE, label="lower bound")
-        else:
-            axes.plot(data.trials[-1:], data.epsilons[-1:], "o", color=_BLUE, label="lower bound")
-            axes.set_xlim(left=0)
+        lines = [(data, _BLUE, "-", "lower bound")]
+        if data.point is not None:
+            lines = [
+                (data, _BLUE, "-", "lower bound, by the curve"),
+                (data.point, _ORANGE, "-.", "lower bound, at this δ alone"),
+            ]
+        for path, colour, style, label in lines:
+            if path.has_path:
+                axes.step(path.trials, path.epsilons, where="post", color=colour, linestyle=style, label=label)
+            else:
+                axes.plot(path.trials[-1:], path.epsilons[-1:], "o", color=colour, label=label)
+                axes.set_xlim(left=0)
+        if data.fell_at is not None:
+            axes.axvline(data.fell_at, linestyle=":", color="black", label="curve refuted")
         axes.axhline(data.claim, linestyle="--", color=_RED, label="claim")
         axes.set_xlabel(unit(self._result))
         axes.set_ylabel("ε")
@@ -79,9 +92,11 @@ class Plots:
         figure = _figure(5.0, 4.6)
         axes = figure.subplots()
         data = RocCurve.of(self._result)
-        x, y = allowed_region(self._result.claim)
-        axes.fill([*x[1:5], 0], [*y[1:5], 1], color=_RED, alpha=0.15, linewidth=0, label="excluded by a true claim")
-        axes.fill([*x[4:8], 1], [*y[4:8], 0], color=_RED, alpha=0.15, linewidth=0)
+        tested = self._result.bound.curve
+        claim = self._result.claim
+        corners = excluded_corners(claim) if tested is None else TradeOff.of(tested, claim.epsilon).excluded_corners()
+        for (x, y), label in zip(corners, ("excluded by a true claim", None), strict=True):
+            axes.fill(x, y, color=_RED, alpha=0.15, linewidth=0, label=label)
         if data.reach_inserted is not None:
             for edge, label in ((data.upper(), "band"), (data.lower(), None)):
                 axes.plot(*edge, color=_BLUE, linewidth=0.8, linestyle="-.", label=label)
@@ -91,6 +106,34 @@ class Plots:
         axes.set_ylabel("inserted scores at or above the threshold")
         axes.set_aspect("equal")
         axes.legend(loc="lower right")
+        return figure
+
+    def trade_off(self) -> Figure:
+        """Return the errors that the claimed curve excludes, the curve that was shown to be exceeded, and the observed errors.
+
+        Raises:
+            InvalidArgument: if the audit tested no privacy curve.
+        """
+        data = ClaimedTradeOff.of(self._result)
+        if data is None:
+            raise InvalidArgument("there is no trade-off to plot: this audit tested a point (ε, δ), not a privacy curve")
+        roc = RocCurve.of(self._result)
+        figure = _figure(5.0, 4.6)
+        axes = figure.subplots()
+        claimed = data.claimed
+        axes.fill_between(
+            claimed.false_positives, claimed.false_negatives, color=_RED, alpha=0.15, linewidth=0, label="excluded"
+        )
+        axes.plot([0, 1], [1, 0], ":", color="grey")
+        axes.plot(claimed.false_positives, claimed.false_negatives, "--", color=_RED, label="claim")
+        if data.exceeded is not None:
+            other = data.exceeded
+            axes.plot(other.false_positives, other.false_negatives, "-.", color="black", label="shown to be exceeded")
+        axes.plot([0, *roc.held_out], [1, *(1 - roc.inserted)], color=_BLUE, label="observed")
+        axes.set_xlabel("false positive rate")
+        axes.set_ylabel("false negative rate")
+        axes.set_aspect("equal")
+        axes.legend(loc="upper right")
         return figure
 
     def correlation(self) -> Figure:
@@ -127,6 +170,22 @@ class Plots:
             axes.set_ylabel(_literal(data.name))
         figure.axes[-1].set_xlabel("trial")
         return figure
+
+
+def _noise_gauge(data: NoiseGauge) -> Figure:
+    """Return the claimed noise (dashed mark) and the amounts of noise that are excluded (bar)."""
+    figure = _figure(6.0, 1.6)
+    axes = figure.subplots()
+    if data.noise is not None:
+        axes.barh([0], [data.most - data.noise], left=data.noise, height=0.5, color=_RED if data.refuted else _BLUE)
+    axes.axvline(1.0, linestyle="--", color="white", linewidth=5)
+    axes.axvline(1.0, linestyle="--", color="black", linewidth=2)
+    axes.set_xlim(0, data.most)
+    axes.set_ylim(-0.5, 0.5)
+    axes.set_yticks([])
+    axes.set_xlabel("noise, in units of the claimed noise")
+    axes.set_title(f"{data.noise_words}, {data.claim_words}")
+    return figure
 
 
 def _figure(width: float = 6.0, height: float = 3.5) -> Figure:

@@ -122,6 +122,13 @@ def allowed_region(claim: Claim) -> tuple[Floats, Floats]:
     return np.array([x for x, _ in corners]), np.array([y for _, y in corners])
 
 
+def excluded_corners(claim: Claim) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Return the corners of the two regions that an (ε, δ) claim excludes: above the allowed one, and below it."""
+    x, y = allowed_region(claim)
+    above, below = slice(1, 5), slice(4, 8)
+    return (np.append(x[above], 0.0), np.append(y[above], 1.0)), (np.append(x[below], 1.0), np.append(y[below], 0.0))
+
+
 def distance(trials: int, failure_probability: float, *, coins: bool, anytime: bool) -> float:
     """Return how far the mean over trials may be from its expectation, at all thresholds at once.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lidp.epsilon_bound import Guarantee
+from lidp.report.figure_data import claimed_epsilon
 from lidp.report.wording import design, number, shown, unit
 from lidp.result import AuditResult
 from lidp.rounding import exact
@@ -40,6 +41,7 @@ def settings_of(result: AuditResult) -> list[Entry]:
     certainty = "1 - credibility" if credible else f"{method.certainty.name} β"
     settings: list[tuple[str, Any, str]] = [
         ("target", result.target, "target"),
+        *_curve_settings(result),
         ("claimed ε", result.claim.epsilon, "claim.epsilon"),
         ("claimed δ", result.claim.delta, "claim.delta"),
         ("neighbours", str(result.claim.neighbours), "claim.neighbours"),
@@ -47,6 +49,7 @@ def settings_of(result: AuditResult) -> list[Entry]:
         (f"planned {unit(result)}", result.planned_trials, "planned_trials"),
         ("method", method.method, "bound.method"),
         *((f"method: {name}", value, f"bound.parameters.{name}") for name, value in method.parameters.items()),
+        *([] if method.point is None else [("method for the point", method.point.method, "bound.point.method")]),
         ("direction", str(method.direction), "bound.direction"),
         (certainty, method.failure_probability, "bound.failure_probability"),
         ("seed", result.seed, "seed"),
@@ -61,7 +64,18 @@ def settings_of(result: AuditResult) -> list[Entry]:
         settings.append(("target loaded from", str(TargetSpec.from_dict(plain["target_spec"])), ""))
     if plain.get("sequential"):
         settings.append(("scores", "use the coins of canaries with a lower index in the same trial", ""))
-    return [Entry(name, value, _as_given(name, value), key) for name, value, key in settings]
+    words = {"claim.epsilon": claimed_epsilon(result)}
+    return [Entry(name, value, words.get(key, _as_given(name, value)), key) for name, value, key in settings]
+
+
+def _curve_settings(result: AuditResult) -> list[tuple[str, Any, str]]:
+    """Return the claimed curve and what was tested of it; nothing for a claim about a point."""
+    if result.claim.curve is None:
+        return []
+    return [
+        ("claimed privacy curve", str(result.claim.curve), ""),
+        ("tested hypothesis", str(result.bound.hypothesis), "hypothesis"),
+    ]
 
 
 def _as_given(name: str, value: Any) -> str:

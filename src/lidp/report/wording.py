@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from lidp.epsilon_bound import Guarantee
+from lidp.epsilon_bound import Guarantee, Hypothesis
+from lidp.report.figure_data import claimed_epsilon
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, at_most, exact
+
+_IF_TRUE = {
+    Hypothesis.POINT: "the claim were true",
+    Hypothesis.CURVE: "the mechanism had the claimed privacy curve or a smaller one",
+    Hypothesis.CURVE_BY_CANARY: (
+        "the output about each canary had the claimed privacy curve or a smaller one, independently of the other canaries"
+    ),
+}
 
 
 def number(value: float) -> str:
@@ -39,7 +48,10 @@ def counted(number: int, words: str) -> str:
 
 
 def bound_words(result: AuditResult) -> str:
-    """Return the lower bound as text: rounded down, with enough digits to exceed a claim that it exceeds."""
+    """Return the lower bound as text: rounded down, with enough digits to exceed a claim that it exceeds.
+
+    If the audit tested a curve, it is the ε of the curve with the effective noise.
+    """
     return at_least(result.bound.epsilon, above=result.claim.epsilon)
 
 
@@ -51,33 +63,61 @@ def verdict(result: AuditResult) -> str:
 
 
 def headline(result: AuditResult) -> str:
-    """Return the verdict in one sentence."""
+    """Return the verdict in one sentence, or two: what was tested and its verdict, then the evidence."""
     bound = result.bound
-    levels = f"ε = {exact(result.claim.epsilon)} at δ = {exact(result.claim.delta)}"
     planned = counted(result.planned_trials, unit(result))
     if result.verdict is Verdict.REFUTED:
-        return f"The claim of {levels} is refuted: {_evidence(result)}."
+        return f"The {_claim(result)} is refuted{_evidence(result)}."
     if result.verdict is Verdict.NOT_REFUTED and result.unfinished:
-        return f"After {bound.trials:,} of {planned}, the claim of {levels} is not refuted so far: {_evidence(result)}."
+        return f"After {bound.trials:,} of {planned}, the {_claim(result)} is not refuted so far{_evidence(result)}."
     if result.verdict is Verdict.NOT_REFUTED:
-        return f"The claim of {levels} is not refuted: {_evidence(result)}."
+        return f"The {_claim(result)} is not refuted{_evidence(result)}."
     if result.provisional:
         finished = f"{bound.trials:,} {'is' if bound.trials == 1 else 'are'} finished"
         return f"There is no verdict yet: {bound.method} gives one after all {planned}, and {finished}."
     few = "is too few" if bound.trials == 1 else "are too few"
-    refute = f"to refute any mechanism that claims {levels}"
+    claimed = point_words(result) if bound.curve is None else f"the privacy curve of {bound.curve}"
+    refute = f"to refute any mechanism that claims {claimed}"
     if result.unfinished:
         return f"There is no verdict yet: {bound.trials:,} of {planned} {few} {refute}."
     return f"The audit is inconclusive: {counted(bound.trials, unit(result))} {few} {refute}."
 
 
+def point_words(result: AuditResult) -> str:
+    """Return the claimed point: "ε = 2 at δ = 1e-05"."""
+    return f"ε = {claimed_epsilon(result)} at δ = {exact(result.claim.delta)}"
+
+
+def _claim(result: AuditResult) -> str:
+    """Return the part of the claim that was tested, as the subject of a sentence: its curve or its point."""
+    curve = result.bound.curve
+    if curve is None:
+        return f"claim of {point_words(result)}"
+    return f"claimed privacy curve of {curve}, which promises {point_words(result)},"
+
+
 def _evidence(result: AuditResult) -> str:
-    """Return the part of the headline that says what the audit found."""
-    if not result.bound.epsilon:
-        return "the audit could not show a leak"
-    if result.bound.guarantee is Guarantee.CREDIBLE:
-        return f"the credible lower bound on ε is {bound_words(result)}"
-    return f"the audit found that ε is at least {bound_words(result)}"
+    """Return the end of the headline, which says what the audit found."""
+    bound = result.bound
+    if bound.curve is not None:
+        return _evidence_on_noise(result)
+    if not bound.epsilon:
+        return ": the audit could not show a leak"
+    if bound.guarantee is Guarantee.CREDIBLE:
+        return f": the credible lower bound on ε is {bound_words(result)}"
+    return f": the audit found that ε is at least {bound_words(result)}"
+
+
+def _evidence_on_noise(result: AuditResult) -> str:
+    bound = result.bound
+    by_canary = bound.hypothesis is Hypothesis.CURVE_BY_CANARY
+    start = " canary by canary" if by_canary else ""
+    if bound.effective_noise is None:
+        return f"{start}: {bound.describe_noise()}"
+    if bound.curve is not None and not bound.curve.has_family:
+        return f"{start}. It has no amount of noise to compare with"
+    subject = "If its outputs about different canaries are independent, the mechanism" if by_canary else "The mechanism"
+    return f"{start}. {subject} {bound.describe_noise()}"
 
 
 def guarantee(result: AuditResult) -> str:
@@ -93,6 +133,8 @@ def guarantee(result: AuditResult) -> str:
     if result.verdict is Verdict.INCONCLUSIVE:
         return f"This says nothing about the mechanism.{_remedy(result)}"
     meaning = f"Not refuted does not mean true: {_other_ways(result)} may still refute the claim."
+    if bound.curve is not None:
+        return f"{meaning}{_noise_excluded(result)}"
     if not bound.epsilon:
         return meaning
     if bound.guarantee is Guarantee.CREDIBLE:
@@ -102,6 +144,18 @@ def guarantee(result: AuditResult) -> str:
         )
     return (
         f"{meaning} If the true ε were below {bound_words(result)}, a bound this high would appear at most "
+        f"{often(bound.failure_probability)}{_provided(result)}."
+    )
+
+
+def _noise_excluded(result: AuditResult) -> str:
+    """Return what the bound on the noise means for a curve that is not refuted; nothing if there is no bound."""
+    bound = result.bound
+    if bound.curve is None or bound.effective_noise is None:
+        return ""
+    name, claimed = bound.curve.describe_noise()
+    return (
+        f" If the {name} were {at_most(claimed * bound.effective_noise)} or more, a bound this low would appear at most "
         f"{often(bound.failure_probability)}{_provided(result)}."
     )
 
@@ -138,7 +192,7 @@ def _if_refuted(result: AuditResult) -> str:
             "be refuted."
         )
     return (
-        f"If the claim were true, evidence this strong would appear at most {often(bound.failure_probability)}"
+        f"If {_IF_TRUE[bound.hypothesis]}, evidence this strong would appear at most {often(bound.failure_probability)}"
         f"{_provided(result)}."
     )
 
