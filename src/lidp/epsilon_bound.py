@@ -219,6 +219,8 @@ class EpsilonBound:
             raise InvalidArgument("the bound is about a point, which has no noise; see EpsilonBound.curve")
         if self.effective_noise is None:
             return "no amount of noise is excluded"
+        if not self.curve.has_family:
+            return f"leaks more than {self.curve} allows"
         name, claimed = self.curve.describe_noise()
         by = f"ε ≥ {at_least(self.epsilon)} by the same accountant"
         if self.effective_noise == 1:

@@ -13,7 +13,7 @@ from lidp.designs import Design
 from lidp.designs.trial_record import WHOLE_TRIAL
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, at_most, exact
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound
@@ -230,12 +230,14 @@ class AuditResult:
         """Return the lines about the bounds: of the curve and of the point, or of the point alone."""
         bound, claimed = self.bound, self.claim.epsilon
         above = "more than" if self.verdicts["point"] is Verdict.REFUTED else "against"
-        point = f"ε ≥ {at_least(bound.epsilon_point, above=claimed)}, {above} the {exact(claimed)} claimed"
+        stated = exact(claimed) if self.claim.curve is None else at_most(claimed)
+        point = f"ε ≥ {at_least(bound.epsilon_point, above=claimed)}, {above} the {stated} claimed"
         if bound.point is None:
             return [f"  bound      {point} ({bound.certainty})"]
         verdicts = self.verdicts
+        noise = "nothing is proved yet" if self.provisional else bound.describe_noise()
         return [
-            f"  curve      {verdicts['curve']}: {bound.describe_noise()} ({bound.certainty})",
+            f"  curve      {verdicts['curve']}: {noise} ({bound.certainty})",
             f"  point      {verdicts['point']}: {point} ({bound.point.certainty} of its own)",
         ]
 

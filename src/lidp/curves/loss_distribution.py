@@ -35,7 +35,8 @@ _LARGEST_EXPONENT = 700.0
 # Privacy losses are rounded up to multiples of an interval, which makes ε larger by about the number of steps times the square of
 # the interval. The interval is chosen so that this is a small share of ε, and no finer, because that takes long.
 _ROUNDING_SHARE = 5e-4
-_COARSEST, _FINEST = 2e-3, 1e-4
+_COARSEST, _FINEST = 1e-3, 1e-4
+_RARE = 1e-6  # at the ε of this δ, bets cost next to nothing; if losses are bounded, that is about the largest one
 _ROUGH_DELTA = 1e-5
 
 
@@ -83,6 +84,9 @@ class EventCurve(PrivacyCurve):
     @property
     def least_value(self) -> float:
         return 2 * self._slack
+
+    def rungs(self) -> Floats:
+        return np.sort(np.append(super().rungs(), self.epsilon(_RARE)))
 
     @property
     def has_family(self) -> bool:

@@ -15,6 +15,7 @@ from lidp.fingerprints import fingerprint
 from lidp.pair_target import PairTarget
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
+from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import check_name, default_method, make_method, method_named
 from lidp.stats.storable import Storable, from_plain, to_plain
@@ -26,8 +27,8 @@ from lidp.trials.scoring import as_trial_score
 STOPS = ("refuted", "never")
 _MOST_TRIALS = 10**8
 _LARGEST_PAIR_EPSILON = 10.0
-_CURVE_METHODS = (CurveWager.name,)
-"""Methods that test a target's own curve although only a point of it is claimed; the default method does so too."""
+_CURVE_METHODS = (CurveWager.name, LiftedBetting.name)
+"""Names of methods that test a target's own curve although only a point of it is claimed; the default method does so too."""
 
 
 @dataclass(frozen=True)
