@@ -148,6 +148,12 @@ def test_object_that_is_no_curve_is_refused():
         LiftedBetting(curve=0.5)
 
 
+def test_method_without_a_curve_is_stored_as_before_there_were_curves():
+    plain = to_plain(LiftedBetting())
+    assert "curve" not in plain
+    assert from_plain(plain) == LiftedBetting()
+
+
 def test_method_with_a_curve_is_stored():
     method = LiftedBetting(direction="forward", curve=EventCurve(sampled_event()))
     assert from_plain(to_plain(method)) == method

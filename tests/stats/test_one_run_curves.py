@@ -181,6 +181,12 @@ def test_curve_without_finite_epsilon_is_refused():
         OneRunFDP(curve="gaussian")
 
 
+def test_method_without_a_curve_is_stored_as_before_there_were_curves():
+    plain = to_plain(OneRunFDP())
+    assert "curve" not in plain
+    assert from_plain(plain) == OneRunFDP()
+
+
 def test_method_with_a_curve_is_stored():
     method = OneRunFDP(RankGuesses(0.1), curve=EventCurve(sampled_event()))
     restored = from_plain(to_plain(method))

@@ -15,7 +15,7 @@ family of curves, for more and for less noise than claimed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lidp.citations import PILLUTLA_2023, WAUDBY_SMITH_2024
@@ -30,6 +30,7 @@ from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
 from lidp.stats.claimed_curve import check_curve
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
+from lidp.stats.storable import ADDED_LATER
 from lidp.stats.two_rates import describe_shares
 
 # When bets are chosen; affects strength only.
@@ -54,7 +55,7 @@ class LiftedBetting(AnytimeMethod):
     direction: Direction = Direction.BOTH
     resolution: float = 0.01
     largest: float = 10.0
-    curve: PrivacyCurve | None = None
+    curve: PrivacyCurve | None = field(default=None, metadata=ADDED_LATER)
 
     name: ClassVar[str] = "lifted-betting"
     guarantee: ClassVar[Guarantee] = Guarantee.FINITE_SAMPLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lidp import checks
@@ -16,6 +16,7 @@ from lidp.scores import Scores
 from lidp.stats.claimed_curve import check_curve, checked_family, epsilon_after, noise_after
 from lidp.stats.one_run import GuessCounting, Guesses, Outcome, last_rejected
 from lidp.stats.planned_guesses import PlannedGuesses
+from lidp.stats.storable import ADDED_LATER
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class OneRunFDP(GuessCounting):
     ``PlannedGuesses()`` as ``threshold`` guesses on the fraction of coins that is best for the curve and the number of coins.
     """
 
-    curve: PrivacyCurve | None = None
+    curve: PrivacyCurve | None = field(default=None, metadata=ADDED_LATER)
 
     name: ClassVar[str] = "one-run-fdp"
     guarantee: ClassVar[Guarantee] = Guarantee.CONDITIONAL

@@ -28,6 +28,8 @@ from lidp._runtime.descriptions import describe, describe_function, is_plain
 from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import ClassNotImported, InvalidArgument
 
+ADDED_LATER = {"added_later": True}
+"""Metadata of fields that were added after stores had been written: as long as they are None, plain data do not mention them."""
 _IMPORTED: WeakValueDictionary[int, type[Storable]] = WeakValueDictionary()
 _NUMBERS = itertools.count()
 _LIDPS_OWN: dict[str, type[Storable]] = {}
@@ -94,7 +96,12 @@ def _plain_object(value: Any) -> dict[str, Any]:
     cls = type(value)
     if not is_dataclass(value):
         raise InvalidArgument(f"{full_name(cls)} must be a frozen dataclass, so that its parameters can be stored")
-    parameters = {item.name: to_plain(getattr(value, item.name)) for item in fields(value) if item.init}
+    values = {item: getattr(value, item.name) for item in fields(value) if item.init}
+    parameters = {
+        item.name: to_plain(content)
+        for item, content in values.items()
+        if content is not None or not item.metadata.get("added_later")
+    }
     if is_lidps_own(cls):
         return {"kind": cls.__name__, **parameters}
     plain = {"class": full_name(cls), "code": code_digest(cls), "parameters": parameters}
