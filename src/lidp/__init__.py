@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from lidp.citations import Work
 from lidp.claim import Claim, Direction, Neighbours
+from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve, PrivacyCurve, ZeroConcentratedCurve
 from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
-from lidp.epsilon_bound import EpsilonBound, Guarantee
+from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
 from lidp.errors import (
     AuditFailed,
     ClassNotImported,
@@ -28,6 +29,8 @@ from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
+from lidp.stats.curve_wager import CurveWager
+from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
 from lidp.stats.gaussian_dp import GaussianDP
 from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
@@ -35,6 +38,7 @@ from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import AnytimeMethod, Method
 from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
+from lidp.stats.planned_guesses import PlannedGuesses
 from lidp.stats.registry import METHODS, applicable, bound
 from lidp.stats.thresholds import (
     CentralGrid,
@@ -110,17 +114,23 @@ __all__ = [
     "ClopperPearson",
     "CoinFlip",
     "CoinWager",
+    "CurveWager",
+    "CurveWagerWithGuesses",
     "Decorrelated",
     "Design",
     "Direction",
     "EpsilonBound",
+    "EventCurve",
     "FixedThreshold",
+    "GaussianCurve",
     "GaussianDP",
     "Guarantee",
+    "Hypothesis",
     "InvalidArgument",
     "InvalidScores",
     "Jeffreys",
     "JointBeta",
+    "LaplaceCurve",
     "LeaveOneOut",
     "LidpError",
     "LiftedBetting",
@@ -132,8 +142,11 @@ __all__ = [
     "Output",
     "PairRuns",
     "PairTarget",
+    "PlannedGuesses",
     "Plots",
+    "PointCurve",
     "Prepared",
+    "PrivacyCurve",
     "Progress",
     "RankGuesses",
     "ReplaceOne",
@@ -150,6 +163,7 @@ __all__ = [
     "Verdict",
     "Wilson",
     "Work",
+    "ZeroConcentratedCurve",
     "__version__",
     "applicable",
     "audit",

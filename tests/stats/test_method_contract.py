@@ -4,6 +4,7 @@ import dataclasses
 
 from lidp import METHODS, FixedThreshold, RankGuesses
 from lidp.testing import MethodContract
+from tests.stats.every_method import method_with_defaults
 from tests.stats.own_methods import Hoeffding
 
 NAMES = list(METHODS)
@@ -13,12 +14,14 @@ class LidpMethodContract(MethodContract):
     name: str
 
     def make(self):
-        return METHODS[self.name]()
+        return method_with_defaults(self.name)
 
     def make_untuned(self):
         """Without tuning, monotonicity is exact: tuning may choose another threshold at another β."""
         method = self.make()
-        fixed = RankGuesses(0.5) if self.name.startswith("one-run") else FixedThreshold(0.7)
+        fixed = (
+            RankGuesses(0.5) if self.name.startswith("one-run") or self.name.endswith("guesses") else FixedThreshold(0.7)
+        )
         has_threshold = "threshold" in {item.name for item in dataclasses.fields(method)}
         return dataclasses.replace(method, threshold=fixed) if has_threshold else method
 
@@ -31,6 +34,14 @@ class TestLiftedBetting(LidpMethodContract):
 class TestCoinWager(LidpMethodContract):
     name = "coin-wager"
     delta_slack = 0.03
+
+
+class TestCurveWager(LidpMethodContract):
+    name = "curve-wager"
+
+
+class TestCurveWagerWithGuesses(LidpMethodContract):
+    name = "curve-wager-with-guesses"
 
 
 class TestWilson(LidpMethodContract):

@@ -9,6 +9,7 @@ from lidp import (
     METHODS,
     ClopperPearson,
     CoinWager,
+    CurveWagerWithGuesses,
     EpsilonBound,
     FixedThreshold,
     GaussianDP,
@@ -26,6 +27,7 @@ from lidp import (
     bound,
 )
 from lidp.stats.method import ALIKE, Method
+from tests.stats.every_method import CLAIM, method_with_defaults
 
 
 def arms(canaries=8, trials=300, shift=1.5, seed=0, neighbours="add-remove"):
@@ -55,7 +57,7 @@ def scores_for(method: Method) -> Scores:
 
 def with_fixed_threshold(method: Method) -> Method:
     """Without tuning, monotonicity is exact: tuning may choose another threshold at another β."""
-    fixed = RankGuesses(0.5) if isinstance(method, (OneRun, OneRunFDP)) else FixedThreshold(0.7)
+    fixed = RankGuesses(0.5) if isinstance(method, (OneRun, OneRunFDP, CurveWagerWithGuesses)) else FixedThreshold(0.7)
     names = {item.name for item in dataclasses.fields(method)}
     return dataclasses.replace(method, threshold=fixed) if "threshold" in names else method
 
@@ -65,7 +67,7 @@ every = pytest.mark.parametrize("name", list(METHODS))
 
 @every
 def test_clear_difference_gives_a_bound_above_0_3(name):
-    method = METHODS[name]()
+    method = method_with_defaults(name)
     scores = scores_for(method)
     result = bound(scores, method, delta=1e-5, failure_probability=0.05)
     assert result.epsilon > 0.3
@@ -75,14 +77,14 @@ def test_clear_difference_gives_a_bound_above_0_3(name):
     assert result.neighbours is scores.neighbours
     assert result.rates
     assert result.assumptions
-    assert (ALIKE in result.assumptions) == (not scores_for(METHODS[name]()).has_coins)
+    assert (ALIKE in result.assumptions) == (not scores_for(method_with_defaults(name)).has_coins)
     assert EpsilonBound.from_json(result.to_json()) == result
     assert name in str(result)
 
 
 @every
 def test_more_trials_give_a_larger_bound_on_average(name):
-    method = with_fixed_threshold(METHODS[name]())
+    method = with_fixed_threshold(method_with_defaults(name))
     few, many = (
         np.mean(
             [method.bound(_resized(method, n, seed), delta=1e-5, failure_probability=0.05).epsilon for seed in range(5)]
@@ -101,7 +103,7 @@ def _resized(method: Method, trials: int, seed: int) -> Scores:
 @every
 def test_positive_affine_change_of_scores_changes_nothing(name):
     """A positive affine change of all scores changes nothing (a threshold is chosen, or counts ranks)."""
-    method = METHODS[name]()
+    method = method_with_defaults(name)
     scores = scores_for(method)
     arrays = scores.to_arrays()
     changed = Scores(**{key: value if key == "coins" else 4.0 * value - 1.0 for key, value in arrays.items()})
@@ -121,7 +123,7 @@ def test_order_of_canaries_within_a_trial_changes_nothing(name):
 @every
 def test_every_direction_gives_a_bound(name):
     """On symmetric evidence one direction is never better informed, but may be cheaper; both must work."""
-    method = METHODS[name]()
+    method = method_with_defaults(name)
     scores = scores_for(method)
     for direction in ("forward", "backward", "both"):
         result = dataclasses.replace(method, direction=direction).bound(scores, delta=1e-5, failure_probability=0.05)
@@ -131,7 +133,7 @@ def test_every_direction_gives_a_bound(name):
 
 @every
 def test_one_to_three_trials_are_bounded(name):
-    method = with_fixed_threshold(METHODS[name]())
+    method = with_fixed_threshold(method_with_defaults(name))
     for trials in (1, 2, 3):
         result = method.bound(_resized(method, trials, 0), delta=1e-5, failure_probability=0.05)
         assert result.epsilon >= 0
@@ -158,10 +160,10 @@ def test_designs_that_are_not_covered_are_refused_with_the_reason():
 
 def test_one_coin_per_trial_is_covered_by_all_methods_but_lifted_betting():
     one = coins(canaries=1, trials=600)
-    result = {name for name, method in applicable(one).items() if not isinstance(method, str)}
+    result = {name for name, method in applicable(one, CLAIM).items() if not isinstance(method, str)}
     assert result == set(METHODS) - {"lifted-betting"}
     for name in result:
-        assert bound(one, name, delta=1e-5).epsilon > 0
+        assert bound(one, name, claim=CLAIM).epsilon > 0
 
 
 def test_applicable_methods_give_bounds_and_others_a_reason():
@@ -201,7 +203,7 @@ def test_delta_of_zero_is_bounded_or_refused():
 
 @every
 def test_few_failed_runs_lower_the_bound_little(name):
-    method = METHODS[name]()
+    method = method_with_defaults(name)
     scores = scores_for(method)
     failed = np.zeros(scores.failed.shape, dtype=bool)
     failed[::50] = True
@@ -225,7 +227,7 @@ def test_sequential_scores_are_covered_by_the_wager_only():
 @every
 @pytest.mark.parametrize("directly", [True, False])
 def test_only_anytime_valid_methods_bound_trials_that_were_stopped_early(name, directly):
-    method = METHODS[name]()
+    method = method_with_defaults(name)
     stopped = scores_for(method).stopped()
     for scores in (stopped, stopped[:200]):
 

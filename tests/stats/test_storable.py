@@ -18,6 +18,7 @@ from lidp.citations import bibtex
 from lidp.cli.app import run as command
 from lidp.stats.storable import Storable, code_digest, from_plain, to_plain
 from tests.sample_targets import LEAKY, InterruptedAfter
+from tests.stats.every_method import method_with_defaults
 from tests.stats.own_methods import Hoeffding, MeanOfTuning
 
 AUDIT = {"claim": Claim(0.05, 1e-5), "design": LeaveOneOut(3, 3), "trials": 60, "seed": 1, "stop_when": "never"}
@@ -39,7 +40,7 @@ def method_class(module="somewhere", name="Mine", doc="", **namespace):
 @pytest.mark.parametrize(
     "method",
     [
-        *(method() for method in METHODS.values()),
+        *(method_with_defaults(name) for name in METHODS),
         Wilson(order=4, threshold=lidp.UnionThreshold((0.0, 1.0))),
         lidp.GaussianDP(lidp.Bernstein(2), threshold=lidp.SplitThreshold(0.3, lidp.CentralGrid(9))),
         Hoeffding(0.5),

@@ -20,6 +20,7 @@ from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
+from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
 from lidp.stats.gaussian_dp import GaussianDP
 from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
@@ -27,6 +28,7 @@ from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import Method, check_scores
 from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
+from lidp.stats.planned_guesses import PlannedGuesses
 from lidp.stats.storable import declare_lidps_own
 from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
 from lidp.stats.wilson import Wilson
@@ -38,6 +40,7 @@ METHODS: Mapping[str, type[Method]] = MappingProxyType(
             LiftedBetting,
             CoinWager,
             CurveWager,
+            CurveWagerWithGuesses,
             Wilson,
             Bernstein,
             ClopperPearson,
@@ -51,7 +54,7 @@ METHODS: Mapping[str, type[Method]] = MappingProxyType(
 )
 
 declare_lidps_own(METHODS.values())
-declare_lidps_own((FixedThreshold, SplitThreshold, UnionThreshold, RankGuesses, TailQuantiles, CentralGrid))
+declare_lidps_own((FixedThreshold, SplitThreshold, UnionThreshold, RankGuesses, PlannedGuesses, TailQuantiles, CentralGrid))
 
 
 def method_named(name: str) -> type[Method]:
