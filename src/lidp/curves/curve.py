@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -99,26 +100,31 @@ class PrivacyCurve(ABC):
 
     def epsilon(self, delta: float) -> float:
         """Return an ε, rounded up, at which the curve promises (ε, δ)-DP; infinity if there is none."""
-
-        def exceeds(epsilon: float) -> bool:
-            return float(np.maximum(*self.both(np.array([epsilon])))[0]) > delta
-
-        if delta == 0:
-            return math.inf  # curves that reach 0 override this; a value of 0 from the others is one that was rounded to it
-        if not exceeds(0.0):
-            return 0.0
-        low, high = 0.0, 1.0
-        while exceeds(high):
-            low, high = high, 2 * high
-            if high > LARGEST_EPSILON:
-                return math.inf
-        while high - low > 1e-9 * high:
-            middle = (low + high) / 2
-            if exceeds(middle):
-                low = middle
-            else:
-                high = middle
-        return high
+        return _epsilon_of(self, delta)
 
     def __str__(self) -> str:
         return self.describe()
+
+
+@lru_cache(maxsize=1024)  # computing the curve of an event takes a second
+def _epsilon_of(curve: PrivacyCurve, delta: float) -> float:
+
+    def exceeds(epsilon: float) -> bool:
+        return float(np.maximum(*curve.both(np.array([epsilon])))[0]) > delta
+
+    if delta == 0:
+        return math.inf  # curves that reach 0 override this; a value of 0 from the others is one that was rounded to it
+    if not exceeds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while exceeds(high):
+        low, high = high, 2 * high
+        if high > LARGEST_EPSILON:
+            return math.inf
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if exceeds(middle):
+            low = middle
+        else:
+            high = middle
+    return high

@@ -61,7 +61,7 @@ class GaussianCurve(PrivacyCurve):
         return f"{self.mu:.6g}-GDP"
 
     def describe_noise(self) -> tuple[str, float]:
-        return "noise (standard deviation / sensitivity)", 1 / self.mu
+        return "noise multiplier", 1 / self.mu
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "mu": self.mu}

@@ -51,7 +51,7 @@ class LaplaceCurve(PrivacyCurve):
         return f"Laplace noise of scale {self.noise_scale:.6g} at sensitivity 1"
 
     def describe_noise(self) -> tuple[str, float]:
-        return "scale of the Laplace noise", self.noise_scale
+        return "Laplace scale", self.noise_scale
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "noise_scale": self.noise_scale}

@@ -32,11 +32,11 @@ SLACK_PER_STEP = 5e-15
 """These are added to every value of the curve: the errors of the accountant's Fourier transforms, in either direction, grow with
 the number of steps, to 4e-12 for 18,000 and 2e-10 for a million."""
 _LARGEST_EXPONENT = 700.0
-# Privacy losses are rounded up to multiples of an interval. The rounding errors of many steps add up, so small losses need a fine
-# one; a large loss makes the distribution long, and a coarse one suffices. Coarse ones come first: they tell which is needed.
-_FIRST_INTERVAL = 4e-3
-_INTERVALS = ((1.0, 1e-4), (4.0, 2e-4), (15.0, 5e-4), (60.0, 1e-3), (math.inf, 2e-3))  # (largest ε, interval)
-_INTERVAL_DELTA = 1e-5  # at which that ε is computed
+# Privacy losses are rounded up to multiples of an interval, which makes ε larger by about the number of steps times the square of
+# the interval. The interval is chosen so that this is a small share of ε, and no finer, because that takes long.
+_ROUNDING_SHARE = 5e-4
+_COARSEST, _FINEST = 2e-3, 1e-4
+_ROUGH_DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,12 @@ class _Losses(NamedTuple):
 @lru_cache(maxsize=4)
 def _losses(event: str, neighbours: Neighbours) -> tuple[_Losses, _Losses]:
     """Return the losses for removing a record, which give h⁺, and for adding one, which give h⁻."""
-    interval, needed = math.inf, _FIRST_INTERVAL
-    while needed < interval:
-        interval = needed
-        distribution = _compose(event, neighbours, interval)
-        with np.errstate(over="ignore"):  # a very large ε is infinite
-            epsilon = float(distribution.get_epsilon_for_delta(_INTERVAL_DELTA))
-        needed = next(interval for largest, interval in _INTERVALS if epsilon <= largest)
+    distribution = _compose(event, neighbours, _COARSEST)
+    with np.errstate(over="ignore"):  # a very large ε is infinite
+        rough_epsilon = float(distribution.get_epsilon_for_delta(_ROUGH_DELTA))
+    interval = math.sqrt(_ROUNDING_SHARE * max(rough_epsilon, 0.1) / count_steps(json.loads(event)))
+    if interval < _COARSEST:
+        distribution = _compose(event, neighbours, max(interval, _FINEST))
     return _Losses.of(distribution._pmf_remove), _Losses.of(distribution._pmf_add)
 
 

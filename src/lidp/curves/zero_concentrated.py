@@ -53,7 +53,7 @@ class ZeroConcentratedCurve(PrivacyCurve):
         return f"{self.rho:.6g}-zCDP"
 
     def describe_noise(self) -> tuple[str, float]:
-        return "noise (standard deviation / sensitivity)", 1 / math.sqrt(2 * self.rho)
+        return "noise multiplier", 1 / math.sqrt(2 * self.rho)
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "rho": self.rho}

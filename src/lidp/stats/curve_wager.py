@@ -64,6 +64,7 @@ class CurveWager(AnytimeMethod):
         "Stakes on every coin at several points of the claimed privacy curve at once, by predictions that are learned."
     )
     works = (DONG_2022, STEINKE_2023, WAUDBY_SMITH_2024)
+    needs_curve: ClassVar[bool] = True
     counts = ("guesses", "right")
 
     def __post_init__(self) -> None:
