@@ -105,7 +105,7 @@ def costs() -> None:
                 lambda scores=scores, mu=mu: _bound(CurveWager(GaussianCurve(mu)), scores),
                 lambda scores=scores: _bound(CoinWager(), scores),
             )
-            print(f"  ε = {epsilon}, {models:,} models of {canaries:,} coins: {curve / point:.1f}", flush=True)
+            print(f"  ε = {epsilon}, {models:,} models, K = {canaries:,}: {curve / point:.1f}", flush=True)
     for canaries in (1, 64, 512):
         claim = GaussianCurve(0.5123)
         best_powers.cache_clear()

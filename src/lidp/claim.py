@@ -74,6 +74,11 @@ class Claim:
             raise InvalidArgument(f"curve must be a PrivacyCurve, got {curve!r}; try Claim.gaussian(mu=0.5)")
         if self.curve is None:
             return
+        if isinstance(self.curve, EventCurve) and self.curve.neighbours is not self.neighbours:
+            raise InvalidArgument(
+                f"the curve is for {self.curve.neighbours} neighbours, the claim for {self.neighbours}; "
+                "a curve for one relation says nothing about the other"
+            )
         stated = self.curve.epsilon(self.delta)
         if stated > self.epsilon * (1 + _SAME_EPSILON):
             raise InvalidArgument(
@@ -86,6 +91,8 @@ class Claim:
         cls, curve: PrivacyCurve, *, delta: float = USUAL_DELTA, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
     ) -> Claim:
         """Return the claim that a mechanism stays below a curve; its ε is stated at ``delta``."""
+        if not isinstance(curve, PrivacyCurve):
+            raise InvalidArgument(f"curve must be a PrivacyCurve, got {curve!r}; try Claim.gaussian(mu=0.5)")
         delta = checks.delta(delta=delta)
         epsilon = curve.epsilon(delta)
         if math.isinf(epsilon):

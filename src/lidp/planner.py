@@ -216,7 +216,9 @@ def plan(
 def _suspicion(claim: Claim, suspect: float | None, noise_ratio: float | None) -> tuple[Claim, float]:
     """Return the claim to simulate, about a point or a Gaussian curve, and the suspected ε."""
     if (suspect is None) == (noise_ratio is None):
-        raise InvalidArgument("give either suspect, an ε, or noise_ratio, the true noise divided by the claimed noise")
+        raise InvalidArgument(
+            "give either suspect (--suspect), an ε, or noise_ratio (--noise-ratio), the suspected noise divided by the claimed noise"
+        )
     if claim.curve is not None:
         claim = Claim.gaussian(claim.curve.scale, delta=claim.delta, neighbours=claim.neighbours)
     if noise_ratio is None:

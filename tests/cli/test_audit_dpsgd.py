@@ -48,7 +48,8 @@ def test_an_npz_file_is_trained_on(capsys, tmp_path):
     np.savez(tmp_path / "mine.npz", x=rng.standard_normal((400, 5)) + y[:, None], y=y)
     code, out, _ = lidp(capsys, "audit-dpsgd", *QUICK, "--trials", 3, "--data", tmp_path / "mine.npz")
     assert code == 0
-    assert "dpsgd on mine claims (2, 1e-05)-DP" in out
+    assert "dpsgd on mine claims the privacy curve of DP-SGD with noise multiplier" in out
+    assert "which is (2, 1e-05)-DP" in out
 
 
 # options, what they change, and the changed value; the target is loaded from the spec in the store
@@ -205,4 +206,4 @@ def test_bad_options_are_refused_in_one_line(capsys, arguments, message):
 
 def test_delta_has_a_default(capsys):
     assert run(["audit-dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
-    assert "claims (4, 1e-05)-DP" in capsys.readouterr().out
+    assert "which is (4, 1e-05)-DP" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from lidp.stats.bet_sizes import (
     kernels,
     log_charge,
     simulate_wagers,
+    simulated_trials,
 )
 from lidp.stats.curve_family import family_of
 
@@ -65,6 +66,19 @@ def test_power_below_the_first_stands_for_no_bets():
     rungs = np.array([0.0, 0.5])
     assert caps_of(np.array([-25, -25]), rungs).tolist() == [0.0, 0.0]
     assert caps_of(np.array([0, 2]), rungs) == pytest.approx([1.0, 2 * np.exp(-0.5)])
+
+
+@pytest.mark.parametrize(("canaries", "trials"), [(1, 32_768), (64, 512), (4096, 32), (100_000, 2), (1_000_000, 1)])
+def test_number_of_simulated_trials_is_limited_for_very_many_coins(canaries, trials):
+    assert simulated_trials(canaries) == trials
+
+
+def test_wealth_beyond_the_largest_float_does_not_stop_the_search():
+    """At a rung without a price there is no cap, and the wealth doubles with every certain coin."""
+    chances, right = np.full((1, 5000), 0.999), np.ones((1, 5000), dtype=bool)
+    growth = kernels().mean_log_wealth(chances, right, np.array([1.0]), np.array([np.inf]))
+    assert np.log(1e200) <= growth < np.log(1e201)
+    assert np.isfinite(best_powers(LaplaceCurve(1.0), 1.4, 50_000)).all()
 
 
 def test_caps_depend_on_the_claim_only():

@@ -46,7 +46,7 @@ def test_members_run_from_the_most_to_the_least_private_one(curve, delta):
 def test_the_claim_itself_is_a_member(curve, delta):
     family = family_of(curve, delta)
     assert family.noise[family.claimed] == CLAIMED
-    assert family.curves[family.claimed] is curve
+    assert family.curves[family.claimed] == curve
     assert family.epsilons[family.claimed] == curve.epsilon(delta)
     assert len(family) == len(family.curves) == len(family.rungs) == len(family.forward)
 

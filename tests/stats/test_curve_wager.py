@@ -170,6 +170,13 @@ def test_too_little_noise_is_noticed_within_few_models(epsilon, ratio, models):
     assert np.median(fell) <= models
 
 
+def test_bound_of_one_run_with_many_canaries_is_not_held_back():
+    """A fifth of the claimed noise: the bound reaches beyond the hypotheses next to the claim though there is a single trial."""
+    result = bound(flips(1, 16_384, mu=4.0))
+    family = family_of(GAUSSIAN, 1e-5)
+    assert result.effective_noise < family.noise[family.claimed + 15]
+
+
 def test_bound_on_a_correct_mechanism_is_near_its_epsilon():
     mu = 1 / sigma_for(2.0, 1e-5)
     bounds = [bound(flips(256, 64, mu=mu, seed=seed), CurveWager(GaussianCurve(mu))) for seed in range(9)]

@@ -125,7 +125,7 @@ def test_claim_that_is_exactly_true(name, dependence, trials, canaries, boldness
 
 @pytest.mark.slow
 @pytest.mark.parametrize("boldness", [1.0, 1.5], ids=["oracle", "bold"])
-@pytest.mark.parametrize(("trials", "canaries"), [(250, 8), (60, 64), (20, 512)])
+@pytest.mark.parametrize(("trials", "canaries"), [(250, 8), (60, 64), (20, 512), (1, 4096)])
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_runs_that_reveal_all_their_coins_alike(name, trials, canaries, boldness):
     null = NULLS[name]

@@ -240,7 +240,7 @@ def test_only_anytime_valid_methods_bound_trials_that_were_stopped_early(name, d
         else:
             with pytest.raises(MethodNotApplicable, match="were stopped when the claim was refuted.*stop_when='never'"):
                 compute()
-            assert "not anytime-valid" in applicable(scores)[name]
+            assert "not anytime-valid" in applicable(scores, CLAIM)[name]
 
 
 def test_method_of_a_user_cannot_bound_trials_that_were_stopped_early():

@@ -11,6 +11,7 @@ import numpy as np
 from lidp._compiled.compiler import compiled
 
 _LEAST_WEALTH = 1e-300
+_LARGEST_WEALTH = 1e200
 _LARGEST_ODDS = 1e300
 
 
@@ -44,6 +45,8 @@ def mean_log_wealth(chances, right, odds, caps):
         wealth = 1.0
         for k in range(canaries):
             wealth = _bet(wealth, chances[t, k], right[t, k], odds, caps, odds.size)
+            if wealth > _LARGEST_WEALTH:
+                break  # more than any goal; further coins might overflow
         total += math.log(max(wealth, _LEAST_WEALTH))
     return total / trials
 

@@ -210,12 +210,12 @@ def noise_of(plain: Plain) -> float | None:
 
 
 def count_steps(plain: Plain) -> int:
-    """Return how many mechanisms an event composes."""
+    """Return how many releases an event consists of."""
     if "events" in plain:
         return sum(count_steps(part) for part in plain["events"])
-    if plain["event"] == "SelfComposedDpEvent":
-        return int(plain["count"]) * count_steps(plain["of"])
-    return 1
+    if "of" not in plain:
+        return 1
+    return int(plain.get("count", 1)) * count_steps(plain["of"])
 
 
 def describe_event(plain: Plain) -> str:

@@ -20,8 +20,10 @@ from lidp.stats.curve_family import CurveFamily
 
 SUSPECTED_RATIOS = (1.05, 1.15, 1.4)
 """How much more noise than the truth each gambler takes the claim to have."""
-_COINS = 32_768  # simulated coins per evaluation
-_LEAST_TRIALS = 32
+# Simulated coins per evaluation, and trials where that many coins are few trials, unless these have very many coins.
+_COINS = 32_768
+_FEW_TRIALS = 32
+_MOST_COINS = 8 * _COINS
 _GRID = 512  # points of ε from which the law of the privacy loss is computed
 _SEED = 20_231_207
 _FIRST, _LAST = -24, 16  # caps are e^-rung times powers of sqrt(2)
@@ -97,6 +99,11 @@ def caps_of(powers: Ints, rungs: Floats) -> Floats:
     return caps
 
 
+def simulated_trials(canaries: int) -> int:
+    """Return how many trials are simulated to evaluate caps for so many coins per trial."""
+    return max(_COINS // canaries, min(_FEW_TRIALS, _MOST_COINS // canaries), 1)
+
+
 @lru_cache(maxsize=4096)
 def best_powers(curve: PrivacyCurve, ratio: float, canaries: int) -> tuple[int, ...]:
     """Return the caps that let the wealth grow fastest if the noise is the claimed noise divided by ``ratio``, as powers.
@@ -104,7 +111,7 @@ def best_powers(curve: PrivacyCurve, ratio: float, canaries: int) -> tuple[int, 
     The search moves one cap at a time, by smaller and smaller steps, as long as the simulated growth increases.
     """
     suspect = curve.with_noise(1 / ratio) if curve.has_family else curve
-    wagers = simulate_wagers(suspect, max(_LEAST_TRIALS, _COINS // canaries), canaries)
+    wagers = simulate_wagers(suspect, simulated_trials(canaries), canaries)
     rungs = curve.rungs()
     prices = np.add(*curve.both(rungs))
     odds = np.exp(rungs)
@@ -126,7 +133,7 @@ def best_powers(curve: PrivacyCurve, ratio: float, canaries: int) -> tuple[int, 
                         tried = powers.copy()
                         tried[rung] = min(max(tried[rung] + move, _FIRST - 1), _LAST)
                         reached = growth(tried)
-                        if reached <= best + 1e-9:
+                        if not reached > best + 1e-9:
                             break
                         powers, best = tried, reached
             if best <= before + 1e-3 * abs(before):

@@ -150,6 +150,13 @@ class CurveWagerRun:
         rows_before = self._coins.received * rows_per_trial - len(logits)
         if self._bets is None:
             self._start(coins.shape[1])
+            # The first trial may be the only one: bet against every hypothesis there.
+            self._wager_rows(logits[:1], coins[:1], rows_before, rows_per_trial, len(self._family))
+            logits, coins, rows_before = logits[1:], coins[1:], rows_before + 1
+        if len(logits):
+            self._wager_rows(logits, coins, rows_before, rows_per_trial, _WINDOW)
+
+    def _wager_rows(self, logits: Floats, coins: Bools, rows_before: int, rows_per_trial: int, window: int) -> None:
         odds, caps, charges = self._bets
         steps = np.empty((len(logits), 2), dtype=np.int64)
         parts = self.method.direction.parts
@@ -169,7 +176,7 @@ class CurveWagerRun:
             self._right,
             self._rejected,
             self._family.claimed,
-            _WINDOW,
+            window,
             steps,
         )
         for row, rejected in steps[:written]:
