@@ -217,7 +217,7 @@ def _suspicion(claim: Claim, suspect: float | None, noise_ratio: float | None) -
     """Return the claim to simulate, about a point or a Gaussian curve, and the suspected ε."""
     if (suspect is None) == (noise_ratio is None):
         raise InvalidArgument(
-            "give either suspect (--suspect), an ε, or noise_ratio (--noise-ratio), the suspected noise divided by the claimed noise"
+            "give either suspect (--suspect), an ε, or noise_ratio (--noise-ratio), the suspected noise over the claimed noise"
         )
     if claim.curve is not None:
         claim = Claim.gaussian(claim.curve.scale, delta=claim.delta, neighbours=claim.neighbours)

@@ -164,7 +164,9 @@ def test_true_claim_stands():
 
 @pytest.mark.parametrize("strategy", [RankGuesses(0.2), UnionThreshold(4), SplitThreshold(0.5)], ids=str)
 @pytest.mark.parametrize(
-    ("curve", "law"), [(GaussianCurve(1.0), gaussian_scores(2.0)), (LaplaceCurve(0.7), laplace_scores(0.35))], ids=str
+    ("curve", "law"),
+    [(GaussianCurve(1.0), gaussian_scores(2.0)), (LaplaceCurve(0.7), laplace_scores(0.35))],
+    ids=["gaussian", "laplace"],
 )
 def test_half_the_noise_is_noticed(curve, law, strategy):
     scores = coins_of(law, 2, 3000)(np.random.default_rng(1))

@@ -74,13 +74,14 @@ class MethodContract(Contract):
     def nulls(self) -> Sequence[Null]:
         """Return mechanisms of exactly known ε, with dependent canaries where the method allows several.
 
-        For conditional methods they are Gaussian mechanisms; override for another family. Credible bounds have no coverage.
+        For conditional methods and tests of curves they are Gaussian mechanisms; override for another family. Credible bounds
+        have no coverage.
         """
         method, design = self.make(), self._design()
         canaries, asymptotic = design.canaries, method.guarantee is Guarantee.ASYMPTOTIC
         if method.guarantee is Guarantee.CREDIBLE:
             return []
-        if method.guarantee is Guarantee.CONDITIONAL:
+        if method.guarantee is Guarantee.CONDITIONAL or method.needs_curve:
             truth = gaussian_epsilon(1.0, _DELTA)
             if design.has_coins:
                 return [Null("Gaussian mechanism", gaussian_coins(400, 1, 1.0), truth, _DELTA)]
