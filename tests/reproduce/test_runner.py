@@ -32,7 +32,7 @@ def finished_cells(path):
     if not path.exists():
         return 0
     with Store.read(path) as store:
-        keys = (cell.key for cell in EXPERIMENTS[QUICK].cells("smoke", []))
+        keys = (cell.key for cell in EXPERIMENTS[QUICK].sources[0].cells("smoke", []))
         return sum(store.fact(key) is not None for key in keys)
 
 
@@ -75,7 +75,7 @@ def test_reproduce_resumes_after_sigkill_without_computing_finished_cells_again(
     resumed = reproduce(QUICK, out=tmp_path / "a")
     assert files_in(resumed.folder) == files_in(whole.folder)
     assert len({key for key, _ in written}) == len(written)
-    first_cells = {cell.key for cell in EXPERIMENTS[QUICK].cells("smoke", [])}
+    first_cells = {cell.key for cell in EXPERIMENTS[QUICK].sources[0].cells("smoke", [])}
     assert len(first_cells & {key for key, _ in written}) == len(first_cells) - kept
 
 

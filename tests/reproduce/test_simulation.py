@@ -7,11 +7,11 @@ import pytest
 
 from lidp import FixedThreshold, LeaveOneOut, Wilson
 from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.reproduce import EXPERIMENTS, reproduce, setting
-from lidp.reproduce.experiment import Cell, Finding
-from lidp.reproduce.gaussian_correlation import slope
-from lidp.reproduce.models_needed import WAYS, models_to_reach
-from lidp.reproduce.sweeps import models_spent
+from lidp.reproduce import reproduce, setting
+from lidp.reproduce.correlation import slope
+from lidp.reproduce.experiment import Finding
+from lidp.reproduce.models_needed import WAYS, models_to_reach, run_way
+from lidp.reproduce.simulation import Cell
 
 
 def test_tune_and_measure_agree_with_the_method_at_the_tuned_threshold():
@@ -51,21 +51,29 @@ def test_finding_holds_within_its_limits():
     assert Finding("", 5, at_least=4, at_most=6).holds is True
     assert Finding("", 5, at_least=6).holds is False
     assert Finding("", None).holds is None
-    assert Finding.missing("", "not there").holds is False
+    assert Finding("", None, wanted=True).holds is False
 
 
-def test_models_spent_counts_both_arms_and_tuning():
-    assert models_spent("2nd-order Wilson", 100) == 400
-    assert models_spent("DP + Wilson", 100) == 400
-    assert models_spent("lifted betting", 100) == 200
-    assert models_spent("coin wager", 100) == 100
+@pytest.mark.parametrize(
+    ("method", "canaries", "name", "models"),
+    [
+        ("2nd-order Wilson", 8, "2nd-order Wilson", 400),
+        ("1st-order Wilson", 8, "1st-order Wilson", 400),
+        ("1st-order Wilson", 1, "DP + Wilson", 400),
+        ("lifted betting", 1, "lifted betting", 200),
+        ("coin wager", 8, "coin wager", 100),
+    ],
+)
+def test_method_and_models_counts_both_arms_and_tuning(method, canaries, name, models):
+    row = {"method": method, "canaries": canaries, "trials": 100}
+    assert setting.method_and_models(row) == {"method": name, "models": models}
 
 
 def test_models_needed_counts_two_models_per_leave_one_out_trial_and_one_per_coin_flip_trial():
     assert WAYS["many canaries"].design(2048).canaries == 32  # √n of the half that is not for tuning
-    rows = EXPERIMENTS["models-needed"].run(Cell({"way": "many canaries", "trials": 512, "repetition": 0}))
+    rows = run_way(Cell({"way": "many canaries", "trials": 512, "repetition": 0}))
     assert {row["models"] for row in rows} == {1024}
-    rows = EXPERIMENTS["models-needed"].run(Cell({"way": "coin wager", "trials": 64, "repetition": 0}))
+    rows = run_way(Cell({"way": "coin wager", "trials": 64, "repetition": 0}))
     assert [row["models"] for row in rows] == [4, 6, 8, 11, 16, 23, 32, 45, 64]
     assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
 
@@ -85,10 +93,10 @@ def test_slope_leaves_out_points_within_their_noise():
         return settings | {"second_mean": mean, "second_size": abs(mean), "second_error": error}
 
     table = [row("dimension", "held out", d, 3 / d, 5e-5) for d in (100, 1000, 10_000, 100_000)]
-    assert slope(table, "dimension", "second", 2.0) == pytest.approx(-1.0)  # the last is noise, and left out
-    assert slope(table[:2], "dimension", "second", 2.0) is None
+    assert slope(table, "dimension", "second") == pytest.approx(-1.0)  # the last is noise, and left out
+    assert slope(table[:2], "dimension", "second") is None
     table = [row("canaries", "inserted", k, 5 / k**0.5, 1.0) for k in (4, 16, 64)]
-    assert slope(table, "canaries", "second", 2.0) == pytest.approx(-0.5)
+    assert slope(table, "canaries", "second") == pytest.approx(-0.5)
 
 
 def test_binomial_widths_equal_a_sum_over_all_outcomes(tmp_path):

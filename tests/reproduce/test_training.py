@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,15 +15,23 @@ import pytest
 import lidp
 from lidp.reproduce import reproduce
 from lidp.reproduce.experiment import Scale, Session
-from lidp.reproduce.training_pairs import PURCHASES_MLP
 from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, TrainedModels
-from lidp.reproduce.training_trials import PAPER_FACTORS, SECTION_6_TRIALS, bounds_table, factors, trials_to_reach
+from lidp.reproduce.training_schedules import SCHEDULES
+from lidp.reproduce.training_trials import (
+    FMNIST_TRIALS,
+    PAPER_FACTORS,
+    PURCHASES_TRIALS,
+    bounds_table,
+    factors,
+    trials_to_reach,
+)
 from lidp.store import Store
+from lidp.trials.executors import Processes, Serial
 from tests.reproduce.outputs import files_in
 from tests.waiting import wait_until, wait_until_gone
 
 ROOT = Path(__file__).parents[2]
-SCHEDULE = PURCHASES_MLP.schedules[Scale.SMOKE]
+SCHEDULE = SCHEDULES["purchases-mlp"][Scale.SMOKE]
 TRAINED = "purchases-trials"
 """Needs no data files."""
 
@@ -33,39 +40,21 @@ def make_run(step, canary="random-gradient", canaries=2):
     return Run("purchases-mlp", SCHEDULE, canary, 8.0, canaries, step)
 
 
-def audit(run, folder, trials, **options):
-    return run.audit(folder / run.file_name, trials, **options)
-
-
 def arrays(finished):
     return {(kind, name): array for kind, scores in finished.scores.items() for name, array in scores.to_arrays().items()}
 
 
-class TwoStages(TrainedModels):
-    """Two runs of four slow trials each; both reach two trials before one reaches four."""
-
-    name = "two-stages"
-
-    def runs(self, scale):
-        slow = replace(SCHEDULE, epochs=10)
-        return {replace(make_run(step), schedule=slow): 4 for step in ("measure", "flip")}
-
-    def stages(self, scale):
-        return (2, 4)
-
-    def table(self, rows):
-        raise NotImplementedError
-
-    findings = table
+def two_runs(scale):
+    return {make_run(step): 4 for step in ("measure", "flip")}
 
 
 @pytest.mark.parametrize("canary", ["random-gradient", "tail-example"])
 @pytest.mark.parametrize("step", ["measure", "flip"])
 def test_run_gives_the_same_trials_with_one_and_two_workers_and_from_its_store(tmp_path, canary, step):
     run = make_run(step, canary)
-    one = audit(run, tmp_path / "one", 4)
-    two = audit(run, tmp_path / "two", 4, workers=2)
-    recalled = run.recall(tmp_path / "two" / run.file_name)
+    one = run.audit(tmp_path / "one", 4, Serial())
+    two = run.audit(tmp_path / "two", 4, Processes(2))
+    recalled = run.recall(tmp_path / "two")
     assert one.trials == 4
     for other in (two, recalled):
         assert other.accuracies == one.accuracies
@@ -79,7 +68,7 @@ def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
     from lidp.training import Scoring, find_preset, training_target
 
     run = make_run("flip")
-    finished = audit(run, tmp_path, 2)
+    finished = run.audit(tmp_path, 2, Serial())
     claim = lidp.Claim(epsilon=8.0, delta=1e-5)
     preset = find_preset(SCHEDULE.preset)
     target = training_target(
@@ -97,35 +86,34 @@ def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
 
 
 def test_steps_of_a_run_have_independent_randomness(tmp_path):
-    tune, measure = (audit(make_run(step), tmp_path, 2) for step in ("tune", "measure"))
+    tune, measure = (make_run(step).audit(tmp_path, 2, Serial()) for step in ("tune", "measure"))
     assert (tune.scores["centred"].arms()[0] != measure.scores["centred"].arms()[0]).all()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path, monkeypatch, workers):
-    """Trials that take longer than the 0.2 s between two reports of progress are stopped at the stage."""
-    calls = []
+    trials = []
 
-    def record(run, *arguments, usual=Run.audit, **options):
-        calls.append(run.step)
-        return usual(run, *arguments, **options)
+    def record(run, *arguments, usual=Run.audit):
+        finished = usual(run, *arguments)
+        trials.append((run.step, finished.trials))
+        return finished
 
     monkeypatch.setattr(Run, "audit", record)
     with Store.create(tmp_path / "cells.db", {}) as store:
-        computed = TwoStages().compute(Session(Scale.SMOKE, store, workers))
+        computed = TrainedModels("two-stages", two_runs, stages={Scale.SMOKE: (3,)}).compute(
+            Session(Scale.SMOKE, store, workers)
+        )
     assert computed.cells_left == 0
-    assert [row.trials for row in computed.rows] == [4, 4]
-    first, *later = [step for step, _ in itertools.groupby(calls)]
-    assert (first, *later[:1]) == ("measure", "flip")
-    assert later[1:] in ([], ["measure"], ["flip"], ["measure", "flip"])
+    assert trials == [("measure", 3), ("flip", 3), ("measure", 4), ("flip", 4)]
     for row in computed.rows:
-        whole = audit(row.run, tmp_path / "whole", 4)
+        whole = row.run.audit(tmp_path / "whole", 4, Serial())
         for name, array in arrays(whole).items():
             np.testing.assert_array_equal(arrays(row)[name], array)
 
 
 def test_bounds_table_counts_models_and_repetitions(tmp_path):
-    table = bounds_table([audit(make_run(step), tmp_path, 4) for step in ("tune", "measure", "flip")], (2, 4))
+    table = bounds_table([make_run(step).audit(tmp_path, 4, Serial()) for step in ("tune", "measure", "flip")], (2, 4))
     rows = {(row["method"], row["candidates"], row["trials"]): row for row in table if row["score"] == "centred"}
     assert rows["2nd-order Wilson", "tail", 4]["models"] == 16 + GRADIENT_PILOTS
     assert rows["2nd-order Wilson", "tail", 2]["repetitions"] == 2
@@ -161,9 +149,7 @@ def test_factors_by_hand():
 
 
 def test_paper_factors_are_complete_and_have_the_stated_means():
-    assert set(PAPER_FACTORS) == {
-        (source.pair.name, canary) for source in SECTION_6_TRIALS for canary in ("tail-example", "random-gradient")
-    }
+    assert set(PAPER_FACTORS) == set(itertools.product(SCHEDULES, ("tail-example", "random-gradient")))
     assert all(len(values) == 4 for orders in PAPER_FACTORS.values() for values in orders.values())
     # The paper calls its averages, 2.3 and 3.0, harmonic means of its table; they are geometric ones.
     for canary, stated in (("tail-example", 2.3), ("random-gradient", 3.0)):
@@ -180,7 +166,7 @@ def test_reproduce_keeps_finished_trials_when_the_deadline_passes(tmp_path, monk
         if progress.done >= enough:
             now = 61.0
 
-    planned = sum(SECTION_6_TRIALS[2].runs(Scale.SMOKE).values())
+    planned = sum(PURCHASES_TRIALS.runs(Scale.SMOKE).values())
     enough = planned // 2
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("lidp.reproduce.runner.time", clock)
@@ -223,9 +209,8 @@ def test_reproduce_resumes_trained_models_after_sigkill_with_another_number_of_w
 
 def test_stages_at_the_papers_size_are_the_papers_numbers_of_trials():
     """All runs have 125 trials before one has 126, so that runs which the deadline cut short can be compared."""
-    experiment = SECTION_6_TRIALS[0]
-    assert list(experiment.stages(Scale.PAPER)) == [125, 250, 500, 1000]
-    runs = experiment.runs(Scale.PAPER)
+    assert FMNIST_TRIALS.stages[Scale.PAPER] == (125, 250, 500)
+    runs = FMNIST_TRIALS.runs(Scale.PAPER)
     assert len(runs) == 2 * 4 * 5
     assert set(runs.values()) == {1000}
     assert len({run.file_name for run in runs}) == len(runs)

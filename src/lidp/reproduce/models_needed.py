@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lidp.claim import Direction
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Finding, Row, Scale
-from lidp.reproduce.simulation import Simulation
-from lidp.reproduce.sweeps import SINGLE, Point
+from lidp.reproduce.experiment import Finding, Scale
+from lidp.reproduce.setting import SINGLE
+from lidp.reproduce.simulation import Cell, Simulation
+from lidp.reproduce.sweeps import Point
+from lidp.reproduce.tables import Row, average, group
 from lidp.stats.bernstein import Bernstein
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
@@ -34,6 +34,9 @@ NOMINAL = 2.0
 TARGETS = (0.67, 0.85)
 LARGEST_K = 64
 ORDERS = {"1st-order": 1, "2nd-order": 2, "4th-order": 4}
+_METHOD = ("method", "candidates", "guarantee", "directions")
+_SHIFTS = {"": 0, "_low": 1, "_high": -1}
+"""Suffixes of columns, and by how many standard errors all means are shifted."""
 
 
 def _root(trials: int) -> LeaveOneOut:
@@ -100,93 +103,78 @@ WAYS = {
 }
 
 
-class ModelsNeeded(Simulation):
-    """ε̂ against models trained, at nominal ε = 2 and with at most 64 canaries, and where it crosses the targets."""
+def _cells(scale: Scale, _done: Sequence[Row]) -> list[Cell]:
+    paper = scale is Scale.PAPER
+    steps: list[Row] = [
+        {"way": name, "trials": round(2**octave), "repetition": repetition}
+        for repetition in range(setting.REPETITIONS if paper else 2)
+        for name, way in WAYS.items()
+        for octave in (way.octaves if paper else [min(octave, 10) for octave in way.octaves[:3]])
+    ]
+    return [Cell(step) for step in sorted(steps, key=lambda step: -step["trials"])]
 
-    name = "models-needed"
-    about = "models trained to reach ε̂ = 0.67 and 0.85 at nominal ε = 2, at most 64 canaries, tuning counted"
 
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
-        paper = scale is Scale.PAPER
-        steps: list[Row] = [
-            {"way": name, "trials": round(2**octave), "repetition": repetition}
-            for repetition in range(setting.REPETITIONS if paper else 2)
-            for name, way in WAYS.items()
-            for octave in (way.octaves if paper else [min(octave, 10) for octave in way.octaves[:3]])
-        ]
-        steps.sort(key=lambda step: -step["trials"])
-        return [Cell(step) for step in steps]
+def run_way(cell: Cell) -> list[Row]:
+    """Return ε̂ of the methods of a way, for anytime-valid ones also at smaller numbers of trials."""
+    way, trials = WAYS[cell.settings["way"]], cell.settings["trials"]
+    design = way.design(trials)
+    scores = Point(trials, design.canaries).draw(cell.seed, design).scores(setting.noise(NOMINAL))
+    rows = []
+    for (name, candidates), method in way.methods.items():
+        bound = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
+        path = [(trials, bound.epsilon)]
+        if way.anytime:
+            seen = [round(2**octave) for octave in _steps(2, math.log2(trials))]
+            path = [(n, max((epsilon for at, epsilon in bound.path if at <= n), default=0.0)) for n in seen]
+        directions = len(getattr(method, "direction", Direction.BOTH).parts)
+        settings = (name, candidates, str(bound.guarantee), directions, design.canaries)
+        common = dict(zip((*_METHOD, "canaries"), settings, strict=True))
+        rows += [common | {"models": n * design.models_per_trial, "epsilon": epsilon} for n, epsilon in path]
+    return rows
 
-    def run(self, cell: Cell) -> list[Row]:
-        way, trials = WAYS[cell.settings["way"]], cell.settings["trials"]
-        design = way.design(trials)
-        scores = Point(trials, design.canaries).draw(cell.seed, design).scores(setting.noise(NOMINAL))
-        rows = []
-        for (name, candidates), method in way.methods.items():
-            bound = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
-            path = [(trials, bound.epsilon)]
-            if way.anytime:
-                seen = [round(2**octave) for octave in _steps(2, math.log2(trials))]
-                path = [(n, max((epsilon for at, epsilon in bound.path if at <= n), default=0.0)) for n in seen]
-            common = {"method": name, "candidates": candidates, "canaries": design.canaries}
-            common |= {
-                "guarantee": str(bound.guarantee),
-                "directions": len(getattr(method, "direction", Direction.BOTH).parts),
-            }
-            rows += [common | {"models": n * design.models_per_trial, "epsilon": epsilon} for n, epsilon in path]
-        return rows
 
-    def table(self, rows: Sequence[Row]) -> list[Row]:
-        curves: dict[tuple[Any, ...], dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
-        for row in rows:
-            method = tuple(row[name] for name in _METHOD)
-            curves[method][row["models"], row["canaries"]].append(row["epsilon"])
-        table = []
-        for method, curve in sorted(curves.items()):
-            means = {models: setting.mean_and_error(values) for (models, _), values in curve.items()}
-            needed = {
-                f"needed_for_{target}{name}": value for target in TARGETS for name, value in _needed(means, target).items()
-            }
-            for (models, canaries), values in sorted(curve.items()):
-                settings = dict(zip(_METHOD, method, strict=True)) | {"canaries": canaries, "models": models}
-                table.append(settings | setting.mean_columns(values) | needed)
-        return table
+MODELS_NEEDED = Simulation("models-needed", _cells, run_way)
 
-    def findings(self, table: Sequence[Row]) -> list[Finding]:
-        findings = []
-        needed: dict[tuple[str, str], Row] = {(row["method"], row["candidates"]): row for row in table}
-        for (method, candidates), row in needed.items():
-            name = method if candidates == setting.NO_CANDIDATES else f"{method}, {candidates} candidates"
-            for target in TARGETS:
-                statement = f"{name}: models until ε̂ = {target}"
-                models, low, high = (row[f"needed_for_{target}{suffix}"] for suffix in ("", "_low", "_high"))
-                kind = f"{row['guarantee']}, {'both directions' if row['directions'] == 2 else 'one direction'}"
-                if models == "":
-                    findings.append(Finding(statement, None, note=f"not within {row['models']:,} models; {kind}"))
-                else:
-                    between = f"{low or '?'} to {high or '?'} at one standard error"
-                    findings.append(Finding(statement, float(models), note=f"{between}; {kind}"))
-        wager = needed["coin wager", setting.NO_CANDIDATES]["needed_for_0.85"]
-        for candidates, times in (("paper", 100.0), ("tail", 40.0)):
-            theirs = needed["2nd-order Wilson", candidates]["needed_for_0.85"]
-            how = "as published" if candidates == "paper" else "with the best thresholds"
-            statement = f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models"
-            if wager == "" or theirs == "":
-                findings.append(Finding.missing(statement, "one of the two does not reach it"))
+
+def models_table(rows: Sequence[Row]) -> list[Row]:
+    """Return ε̂ against models trained for every method, and where it crosses the targets."""
+    table = []
+    for curve in group(average(rows, *_METHOD, "canaries", "models"), *_METHOD).values():
+        needed = {f"needed_for_{target}{name}": n for target in TARGETS for name, n in _needed(curve, target).items()}
+        table += [row | needed for row in curve]
+    return table
+
+
+def models_findings(table: Sequence[Row]) -> Iterator[Finding]:
+    """State the models that each method needs, and compare the coin wager with the paper's method."""
+    needed: dict[tuple[str, str], Row] = {(row["method"], row["candidates"]): row for row in table}
+    for (method, candidates), row in needed.items():
+        name = method if candidates == setting.NO_CANDIDATES else f"{method}, {candidates} candidates"
+        kind = f"{row['guarantee']}, {'both directions' if row['directions'] == 2 else 'one direction'}"
+        for target in TARGETS:
+            statement = f"{name}: models until ε̂ = {target}"
+            models, low, high = (row[f"needed_for_{target}{suffix}"] for suffix in _SHIFTS)
+            if models == "":
+                yield Finding(statement, None, note=f"not within {row['models']:,} models; {kind}")
             else:
-                findings.append(Finding(statement, theirs / wager, at_least=times))
-        return findings
+                between = f"{low or '?'} to {high or '?'} at one standard error"
+                yield Finding(statement, float(models), note=f"{between}; {kind}")
+    wager = needed["coin wager", setting.NO_CANDIDATES]["needed_for_0.85"]
+    for candidates, how, times in (("paper", "as published", 100.0), ("tail", "with the best thresholds", 40.0)):
+        theirs = needed["2nd-order Wilson", candidates]["needed_for_0.85"]
+        statement = f"the paper's method {how} against the coin wager, ε̂ = 0.85: times the models"
+        if wager == "" or theirs == "":
+            yield Finding(statement, None, note="one of the two does not reach it", wanted=True)
+        else:
+            yield Finding(statement, theirs / wager, at_least=times)
 
 
-_METHOD = ("method", "candidates", "guarantee", "directions")
-
-
-def _needed(curve: dict[int, tuple[float, float]], target: float) -> dict[str, int | str]:
+def _needed(curve: Sequence[Row], target: float) -> dict[str, int | str]:
     """Return the models needed for a target, also if all means were a standard error higher or lower; empty if not reached."""
-    shifts = {"": 0, "_low": 1, "_high": -1}
     return {
-        name: models_to_reach({models: mean + shift * error for models, (mean, error) in curve.items()}, target) or ""
-        for name, shift in shifts.items()
+        name: models_to_reach({row["models"]: row["epsilon_hat"] + shift * row["standard_error"] for row in curve}, target)
+        or ""
+        for name, shift in _SHIFTS.items()
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import tempfile
 import time
@@ -16,9 +17,9 @@ from typing import Any
 import lidp
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.reproduce import files
 from lidp.reproduce.catalogue import EXPERIMENTS
-from lidp.reproduce.experiment import Experiment, Finding, Progress, Row, Scale, Session, Source
+from lidp.reproduce.experiment import Finding, Progress, Scale, Session, Source
+from lidp.reproduce.tables import Row, write_table
 from lidp.store import Store
 
 _PACKAGES = ("lidp", "numpy", "scipy", "numba")
@@ -69,13 +70,18 @@ def reproduce(
     the number of workers. After ``minutes``, if given, no further cell is started, running trials of trained models are stopped,
     and the files show what is finished; the same call continues from there.
     """
-    experiment = find_experiment(name)
+    if name not in EXPERIMENTS:
+        raise InvalidArgument(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    experiment = EXPERIMENTS[name]
     scale = Scale(checks.one_of(list(Scale), scale=scale))
     if scale not in experiment.scales:
         raise InvalidArgument(f"{name} has no scale {scale}; it has {' and '.join(experiment.scales)}")
     workers = checks.count(workers=workers)
     deadline = None if minutes is None else time.monotonic() + 60 * checks.positive(minutes=minutes)
-    files.require_matplotlib()
+    try:
+        from lidp.reproduce.figures import write_figure
+    except ImportError:
+        raise InvalidArgument("figures need matplotlib; pip install 'lidp[plot]'") from None
     folder = _make_folder(Path(out) / experiment.name)
     rows: list[Any] = []
     cells_left = 0
@@ -88,17 +94,11 @@ def reproduce(
     if not table:
         raise AuditFailed(f"too little time for any result; {cells_left:,} cells are left: run the same command again")
     result = Reproduction(experiment.name, scale, folder, tuple(experiment.findings(table)), cells_left)
-    files.write_table(folder / f"{name}.csv", table)
-    files.write_figure(folder / f"{name}.svg", name, table)
-    files.write_json(folder / "summary.json", result.summary)
+    write_table(folder / f"{name}.csv", table)
+    write_figure(folder / f"{name}.svg", name, table)
+    summary = json.dumps(result.summary, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
     return result
-
-
-def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name."""
-    if name not in EXPERIMENTS:
-        raise InvalidArgument(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS[name]
 
 
 def _make_folder(path: Path) -> Path:

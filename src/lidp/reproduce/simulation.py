@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.workers import die_with_parent, ignore_interrupts, use_one_core
 from lidp.errors import AuditFailed
-from lidp.reproduce.experiment import Cell, Computed, Experiment, Row, Scale, Session, Source
+from lidp.reproduce.experiment import Computed, Scale, Session, Source, seed_of
+from lidp.reproduce.tables import Row
 
 
-class Simulation(Source, Experiment):
-    """An experiment on a simulated mechanism, which is its own source."""
+@dataclass(frozen=True)
+class Cell:
+    """A simulation that is computed at once and kept when finished.
 
-    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
+    Its random numbers depend on ``settings`` only: the same cell gives the same rows whenever and wherever it runs (another
+    kind of processor may round differently). ``given`` are results of other cells that it uses.
+    """
+
+    settings: Row
+    given: list[Row] = field(default_factory=list)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        return (self,)
+    def key(self) -> str:
+        """The cell as text, the same text for equal cells."""
+        return json.dumps([self.settings, self.given], sort_keys=True)
 
-    @abstractmethod
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
-        """Return all cells that can be computed given the rows so far; called again until it returns nothing new."""
+    @property
+    def seed(self) -> int:
+        """The seed of its simulations."""
+        return seed_of(self.settings)
 
-    @abstractmethod
-    def run(self, cell: Cell) -> list[Row]:
-        """Compute a cell."""
+
+@dataclass(frozen=True)
+class Simulation(Source):
+    """Rows of a simulated mechanism."""
+
+    name: str
+    cells: Callable[[Scale, Sequence[Row]], list[Cell]]
+    """returns all cells that can be computed given the rows so far; called again until it returns nothing new"""
+    run: Callable[[Cell], list[Row]]
+    """computes a cell, in a worker process"""
+    scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.PAPER)
+    code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
 
     def compute(self, session: Session) -> Computed:
         finished: dict[str, list[Row]] = {}

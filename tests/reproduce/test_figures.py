@@ -1,4 +1,4 @@
-"""Tables survive a round trip; figures are short, and drawn for every experiment."""
+"""Figures are short, and drawn for every experiment."""
 
 import re
 from pathlib import Path
@@ -7,21 +7,11 @@ from xml.dom import minidom
 import pytest
 
 from lidp.reproduce import EXPERIMENTS
-from lidp.reproduce.figures import FIGURES
-from lidp.reproduce.files import read_table, shorten_svg, write_figure, write_table
+from lidp.reproduce.figures import FIGURES, write_figure
+from lidp.reproduce.svg import shorten_svg
+from lidp.reproduce.tables import read_table
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
-
-
-def test_read_table_returns_what_write_table_wrote(tmp_path):
-    table = [
-        {"method": "coin wager", "trials": 12, "epsilon": 0.25, "factor": ""},
-        {"method": "x, y", "trials": 1, "epsilon": 2e-7, "factor": 3.5},
-    ]
-    write_table(tmp_path / "a.csv", table)
-    assert read_table(tmp_path / "a.csv") == table
-    write_table(tmp_path / "b.csv", [{"epsilon": 0.123456789}])
-    assert (tmp_path / "b.csv").read_text() == "epsilon\n0.123457\n"
 
 
 def test_shorten_svg_rounds_coordinates_and_leaves_text_alone():
