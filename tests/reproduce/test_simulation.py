@@ -2,46 +2,69 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import pytest
 
-from lidp import FixedThreshold, LeaveOneOut, Wilson
+from lidp import Direction, FixedThreshold, LeaveOneOut, Scores, SplitThreshold
 from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.reproduce import reproduce, setting
+from lidp.reproduce import EXPERIMENTS, reproduce, setting
 from lidp.reproduce.correlation import slope
-from lidp.reproduce.experiment import Finding
+from lidp.reproduce.experiment import Finding, Scale, seed_of
 from lidp.reproduce.models_needed import WAYS, models_to_reach, run_way
-from lidp.reproduce.simulation import Cell
+from lidp.reproduce.simulation import key_of
+from lidp.reproduce.tables import group, select
 
 
 def test_tune_and_measure_agree_with_the_method_at_the_tuned_threshold():
-    design = LeaveOneOut(8, 8)
-    sigma = setting.noise(4.0)
+    design, sigma = LeaveOneOut(8, 8), setting.noise(4.0)
     tuned = setting.tune(simulate_gaussian(design, trials=500, sigma=sigma, dimension=300, seed=1))
     fresh = simulate_gaussian(design, trials=500, sigma=sigma, dimension=300, seed=2)
     measured = setting.measure(fresh, tuned)
     assert len(measured) == len(tuned) == 2 * 4
-    for row in measured:
-        (threshold,) = [
-            other["threshold"]
-            for other in tuned
-            if (other["method"], other["candidates"]) == (row["method"], row["candidates"])
-        ]
-        method = setting.WILSONS[row["method"]]
-        method = Wilson(
-            method.order, as_printed=method.as_printed, threshold=FixedThreshold(threshold), direction="forward"
+    for row, choice in zip(measured, tuned, strict=True):
+        assert (row["method"], row["candidates"]) == (choice["method"], choice["candidates"])
+        method = replace(
+            setting.WILSONS[row["method"]], threshold=FixedThreshold(choice["threshold"]), direction=Direction.FORWARD
         )
         expected = method.bound(fresh, delta=setting.DELTA, failure_probability=setting.BETA)
         assert row["epsilon"] == pytest.approx(expected.epsilon, abs=1e-12)
 
 
+@pytest.mark.parametrize("candidates", setting.CANDIDATES)
+def test_tune_chooses_the_threshold_that_the_method_would_choose(candidates):
+    design, sigma = LeaveOneOut(8, 8), setting.noise(4.0)
+    tuning, fresh = (simulate_gaussian(design, trials=500, sigma=sigma, dimension=300, seed=seed) for seed in (1, 2))
+    threshold = SplitThreshold(0.5, setting.CANDIDATES[candidates])
+    for row in select(setting.tune(tuning), candidates=candidates):
+        method = replace(setting.WILSONS[row["method"]], threshold=threshold, direction=Direction.FORWARD)
+        bound = method.bound(Scores.join([tuning, fresh]), delta=setting.DELTA, failure_probability=setting.BETA)
+        assert bound.thresholds["forward"] == row["threshold"]
+
+
+def test_tune_leaves_out_orders_above_the_number_of_canaries():
+    sigma = setting.noise(4.0)
+    for canaries, orders in ((1, 1), (2, 2), (4, 4)):
+        design = LeaveOneOut(canaries, canaries)
+        tuned = setting.tune(simulate_gaussian(design, trials=50, sigma=sigma, dimension=300, seed=1))
+        assert {row["method"] for row in tuned} == set(list(setting.WILSONS)[:orders])
+
+
 def test_cells_with_equal_settings_have_the_same_key_and_seed():
-    a, b = Cell({"x": 1, "y": 2}), Cell({"y": 2, "x": 1})
-    assert (a.key, a.seed) == (b.key, b.seed)
-    assert a.seed != Cell({"x": 1, "y": 3}).seed
-    given = Cell({"x": 1, "y": 2}, given=[{"threshold": 0.1}])
-    assert given.key != a.key
-    assert given.seed == a.seed  # the last bit of a given number does not change the random numbers
+    a, b = {"x": 1, "y": 2}, {"y": 2, "x": 1}
+    assert (key_of(a), seed_of(a)) == (key_of(b), seed_of(b))
+    assert seed_of(a) != seed_of({"x": 1, "y": 3})
+    assert key_of(a) != key_of({"x": 1, "y": 3})
+
+
+def test_sweeps_measure_every_repetition_once_with_thresholds_tuned_in_turn():
+    for name in ("gaussian-trials", "gaussian-canaries", "gaussian-dimension"):
+        (source,) = EXPERIMENTS[name].sources
+        for (_, canaries, _), cells in group(source.cells(Scale.PAPER), "trials", "canaries", "dimension").items():
+            tunings, repetitions = (80, 400) if canaries == 1 else (5, 25)
+            assert [cell["tuning"] for cell in cells] == list(range(tunings))
+            assert all(r % tunings == cell["tuning"] for cell in cells for r in cell["repetitions"])
+            assert sorted(r for cell in cells for r in cell["repetitions"]) == list(range(repetitions))
 
 
 def test_finding_holds_within_its_limits():
@@ -71,9 +94,9 @@ def test_method_and_models_counts_both_arms_and_tuning(method, canaries, name, m
 
 def test_models_needed_counts_two_models_per_leave_one_out_trial_and_one_per_coin_flip_trial():
     assert WAYS["many canaries"].design(2048).canaries == 32  # √n of the half that is not for tuning
-    rows = run_way(Cell({"way": "many canaries", "trials": 512, "repetition": 0}))
+    rows = run_way({"way": "many canaries", "trials": 512, "repetition": 0})
     assert {row["models"] for row in rows} == {1024}
-    rows = run_way(Cell({"way": "coin wager", "trials": 64, "repetition": 0}))
+    rows = run_way({"way": "coin wager", "trials": 64, "repetition": 0})
     assert [row["models"] for row in rows] == [4, 6, 8, 11, 16, 23, 32, 45, 64]
     assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
 
@@ -85,6 +108,21 @@ def test_models_to_reach_interpolates_in_log_models():
     assert models_to_reach(curve, 0.6) == 400
     assert models_to_reach(curve, 1.1) is None
     assert models_to_reach(curve, 0.1) == 100  # at most: reached before the curve begins
+
+
+def test_bias_variance_is_relative_to_one_canary():
+    def row(canaries, method, epsilon, repetition=0):
+        settings = {"nominal_epsilon": 2.0, "candidates": "paper", "canaries": canaries, "repetition": repetition}
+        return settings | {"method": method, "epsilon": epsilon}
+
+    table = EXPERIMENTS["gaussian-bias-variance"].table
+    many = [row(4, "1st-order Wilson", 0.5), row(4, "2nd-order Wilson", 0.75), row(4, "4th-order Wilson", 0.625)]
+    one = [row(1, "1st-order Wilson", 0.25), row(1, "1st-order Wilson", 0.75, repetition=1)]
+    alone, together = table(many + one)
+    assert (alone["bias"], alone["variance_gain_2"]) == (0.0, "")
+    assert (together["bias"], together["variance_gain_2"], together["variance_gain_4"]) == (0.0, 0.25, 0.125)
+    assert together["bias_error"] == pytest.approx(0.25)
+    assert table(many) == []  # the deadline left out one canary
 
 
 def test_slope_leaves_out_points_within_their_noise():

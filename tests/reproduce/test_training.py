@@ -13,18 +13,11 @@ import numpy as np
 import pytest
 
 import lidp
-from lidp.reproduce import reproduce
+from lidp.reproduce import EXPERIMENTS, reproduce
 from lidp.reproduce.experiment import Scale, Session
 from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
-from lidp.reproduce.training_trials import (
-    FMNIST_TRIALS,
-    PAPER_FACTORS,
-    PURCHASES_TRIALS,
-    bounds_table,
-    factors,
-    trials_to_reach,
-)
+from lidp.reproduce.training_trials import PAPER_FACTORS, bounds_table, factors, trials_to_reach
 from lidp.store import Store
 from lidp.trials.executors import Processes, Serial
 from tests.reproduce.outputs import files_in
@@ -101,12 +94,11 @@ def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path, monkeypatc
 
     monkeypatch.setattr(Run, "audit", record)
     with Store.create(tmp_path / "cells.db", {}) as store:
-        computed = TrainedModels("two-stages", two_runs, stages={Scale.SMOKE: (3,)}).compute(
-            Session(Scale.SMOKE, store, workers)
-        )
-    assert computed.cells_left == 0
+        source = TrainedModels("two-stages", two_runs, stages={Scale.SMOKE: (3,)})
+        rows, cells_left = source.compute(Session(Scale.SMOKE, store, workers))
+    assert cells_left == 0
     assert trials == [("measure", 3), ("flip", 3), ("measure", 4), ("flip", 4)]
-    for row in computed.rows:
+    for row in rows:
         whole = row.run.audit(tmp_path / "whole", 4, Serial())
         for name, array in arrays(whole).items():
             np.testing.assert_array_equal(arrays(row)[name], array)
@@ -166,7 +158,7 @@ def test_reproduce_keeps_finished_trials_when_the_deadline_passes(tmp_path, monk
         if progress.done >= enough:
             now = 61.0
 
-    planned = sum(PURCHASES_TRIALS.runs(Scale.SMOKE).values())
+    planned = sum(EXPERIMENTS[TRAINED].sources[0].runs(Scale.SMOKE).values())
     enough = planned // 2
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("lidp.reproduce.runner.time", clock)
@@ -209,8 +201,9 @@ def test_reproduce_resumes_trained_models_after_sigkill_with_another_number_of_w
 
 def test_stages_at_the_papers_size_are_the_papers_numbers_of_trials():
     """All runs have 125 trials before one has 126, so that runs which the deadline cut short can be compared."""
-    assert FMNIST_TRIALS.stages[Scale.PAPER] == (125, 250, 500)
-    runs = FMNIST_TRIALS.runs(Scale.PAPER)
+    (source,) = EXPERIMENTS["fmnist-trials"].sources
+    assert source.stages[Scale.PAPER] == (125, 250, 500)
+    runs = source.runs(Scale.PAPER)
     assert len(runs) == 2 * 4 * 5
     assert set(runs.values()) == {1000}
     assert len({run.file_name for run in runs}) == len(runs)

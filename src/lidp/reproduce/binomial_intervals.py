@@ -6,37 +6,34 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+import lidp
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Scale
-from lidp.reproduce.simulation import Cell, Simulation
+from lidp.reproduce.experiment import Finding, Scale, experiment
+from lidp.reproduce.simulation import Simulation
 from lidp.reproduce.tables import Row
-from lidp.stats.bernstein import Bernstein
-from lidp.stats.clopper_pearson import ClopperPearson
-from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.two_rates import TwoRates
-from lidp.stats.wilson import Wilson
 
 P = 0.1
 _NOTE = "the paper: all nearly equivalent once n is above about 100, for which 1 stands here"
 _NOTES = {"Bernstein": f"{_NOTE}; Bernstein stays wider, √(2 ln 40) = 2.7 against 1.96 standard deviations"}
 INTERVALS: dict[str, TwoRates] = {
-    "Wilson": Wilson(1),
-    "Clopper-Pearson": ClopperPearson(),
-    "Jeffreys": Jeffreys(),
-    "Bernstein": Bernstein(1),
+    "Wilson": lidp.Wilson(1),
+    "Clopper-Pearson": lidp.ClopperPearson(),
+    "Jeffreys": lidp.Jeffreys(),
+    "Bernstein": lidp.Bernstein(1),
 }
 
 
-def _cells(scale: Scale, _done: Sequence[Row]) -> list[Cell]:
+def _cells(scale: Scale) -> list[Row]:
     steps = range(2, 11) if scale is Scale.PAPER else range(2, 7)
-    return [Cell({"trials": round(10 ** (step / 2))}) for step in steps]
+    return [{"trials": round(10 ** (step / 2))} for step in steps]
 
 
-def _run(cell: Cell) -> list[Row]:
+def _run(cell: Row) -> list[Row]:
     """Return the expected distances of both limits from p, as sums over the binomial distribution."""
     from scipy import stats
 
-    trials = cell.settings["trials"]
+    trials = cell["trials"]
     ones = np.arange(trials + 1)
     chance = stats.binom.pmf(ones, trials, P)
     ones = ones[chance > 1e-15]
@@ -51,15 +48,18 @@ def _run(cell: Cell) -> list[Row]:
     return rows
 
 
-INTERVAL_WIDTHS = Simulation("binomial-intervals", _cells, _run)
-
-
-def interval_table(rows: Sequence[Row]) -> list[Row]:
+def _table(rows: Sequence[Row]) -> list[Row]:
     """Return the rows by interval and n."""
     return sorted(rows, key=lambda row: (row["interval"], row["trials"]))
 
 
-def interval_findings(table: Sequence[Row]) -> Iterator[Finding]:
+@experiment(
+    "binomial-intervals",
+    "expected widths of 95 % intervals for a binomial proportion of 0.1 against n",
+    _table,
+    Simulation("binomial-intervals", _cells, _run),
+)
+def binomial_intervals(table: Sequence[Row]) -> Iterator[Finding]:
     """Compare the widths with that of Wilson's interval."""
     widths = {(row["interval"], row["trials"]): row["width"] for row in table}
     for trials in (100, 1000, 10_000):

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lidp.designs import LeaveOneOut
-from lidp.mechanisms.gaussian import draw_gaussian
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Scale
-from lidp.reproduce.simulation import Cell, Simulation
+from lidp.reproduce.experiment import Finding, Scale, experiment
+from lidp.reproduce.simulation import Simulation
 from lidp.reproduce.tables import Row, group, mean_and_error, select
 from lidp.stats.xbern import histogram_moments, tail_histogram
 
@@ -37,7 +36,7 @@ _PAPER_SLOPES = {
 }
 
 
-def _cells(scale: Scale, _done: Sequence[Row]) -> list[Cell]:
+def _cells(scale: Scale) -> list[Row]:
     paper = scale is Scale.PAPER
     trials, dimensions = (16384, (2, 3, 4, 5, 6)) if paper else (512, (1, 2, 3))
     points = [("canaries", 1024, 2**power, 2**power, setting.DIMENSION) for power in (range(2, 11) if paper else (2, 4, 6))]
@@ -45,34 +44,28 @@ def _cells(scale: Scale, _done: Sequence[Row]) -> list[Cell]:
     points += [(SMALL, 1024, 32, 32, 10**power) for power in dimensions]
     names = ("axis", "trials", "canaries", "held_out", "dimension", "repetition")
     return [
-        Cell(dict(zip(names, (*point, repetition), strict=True)))
+        dict(zip(names, (*point, repetition), strict=True))
         for repetition in range(setting.REPETITIONS if paper else 3)
         for point in sorted(points, key=lambda point: -point[1] * point[2] ** 2)
     ]
 
 
-def _run(cell: Cell) -> list[Row]:
+def _run(cell: Row) -> list[Row]:
     """Return moments of the event "score above threshold", with threshold 1 for inserted canaries and σ for held-out ones."""
-    settings = cell.settings
-    design = LeaveOneOut(settings["canaries"], settings["held_out"])
-    size = {name: settings[name] for name in ("trials", "dimension")}
-    draws = draw_gaussian(design, **size, seed=cell.seed, threads=1)
+    draws = setting.draw(LeaveOneOut(cell["canaries"], cell["held_out"]), **cell)
     rows = []
     for nominal in setting.NOMINAL:
         sigma = setting.noise(nominal)
         inserted, held_out = draws.scores(sigma).arms()
         for arm, scores, threshold in (("inserted", inserted, 1.0), ("held out", held_out, sigma)):
             first, second, _, fourth = histogram_moments(tail_histogram(scores, np.array([threshold])), 4)[:, 0]
-            row = {"axis": settings["axis"], "arm": arm, "nominal_epsilon": nominal, "canaries": scores.shape[1]} | size
             moments = {"second": float(second - first**2), "fourth": float(fourth - second**2)}
-            rows.append(row | {"rate": float(first)} | moments)
+            columns = {"nominal_epsilon": nominal, "arm": arm, "canaries": scores.shape[1], "rate": float(first)}
+            rows.append(cell | columns | moments)
     return rows
 
 
-CORRELATION = Simulation("gaussian-correlation", _cells, _run)
-
-
-def correlation_table(rows: Sequence[Row]) -> list[Row]:
+def _table(rows: Sequence[Row]) -> list[Row]:
     """Return means and mean sizes of both differences, and the mean size that independent canaries would show."""
     columns = ("axis", "arm", "nominal_epsilon", "canaries", "dimension", "trials")
     table = []
@@ -89,7 +82,13 @@ def correlation_table(rows: Sequence[Row]) -> list[Row]:
     return table
 
 
-def correlation_findings(table: Sequence[Row]) -> Iterator[Finding]:
+@experiment(
+    "gaussian-correlation",
+    "|μ̂2 - μ̂1²| and |μ̂4 - μ̂2²| against K and d, with fitted slopes",
+    _table,
+    Simulation("gaussian-correlation", _cells, _run),
+)
+def gaussian_correlation(table: Sequence[Row]) -> Iterator[Finding]:
     """Compare the slopes at ε = 2 with the paper's."""
     for (moment, axis), paper in _PAPER_SLOPES.items():
         statement = f"slope of {MOMENTS[moment]} in {'K' if axis == 'canaries' else 'd'}, ε = 2"

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, ClassVar
 
 from lidp.reproduce.tables import Row
@@ -89,14 +90,6 @@ class Session:
             self.watch(Progress(name, done, planned, time.monotonic() - self.started))
 
 
-@dataclass(frozen=True)
-class Computed:
-    """What a source has computed so far, and the number of cells that the deadline left out."""
-
-    rows: list[Any]
-    cells_left: int
-
-
 class Source(ABC):
     """Where rows come from. Several experiments may share a source.
 
@@ -110,8 +103,8 @@ class Source(ABC):
     """patterns of the source files that determine its results; cells computed by other code are not mixed with them"""
 
     @abstractmethod
-    def compute(self, session: Session) -> Computed:
-        """Compute the missing cells and return the rows of all cells."""
+    def compute(self, session: Session) -> tuple[list[Any], int]:
+        """Compute the missing cells; return the rows of all cells, and the number of cells that the deadline left out."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +114,9 @@ class Experiment:
     name: str
     about: str
     """what it shows, in one line"""
-    sources: tuple[Source, ...]
     table: Callable[[Sequence[Any]], list[Row]]
     """makes the table that is written as a CSV file, from the rows of all sources"""
+    sources: tuple[Source, ...]
     findings: Callable[[Sequence[Row]], Iterable[Finding]]
     """compares the table with the paper, as far as the table has the numbers"""
 
@@ -131,6 +124,13 @@ class Experiment:
     def scales(self) -> tuple[Scale, ...]:
         """The scales at which it can be computed."""
         return self.sources[0].scales
+
+
+def experiment(
+    name: str, about: str, table: Callable[[Sequence[Any]], list[Row]], *sources: Source
+) -> Callable[[Callable[[Sequence[Row]], Iterable[Finding]]], Experiment]:
+    """Return a decorator that makes an experiment of the function that compares its table with the paper."""
+    return partial(Experiment, name, about, table, sources)
 
 
 def seed_of(settings: Row) -> int:

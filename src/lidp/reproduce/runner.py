@@ -7,8 +7,8 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -86,10 +86,10 @@ def reproduce(
     rows: list[Any] = []
     cells_left = 0
     for source in experiment.sources:
-        with _open_store(_make_folder(Path(out) / source.name), source, scale) as store:
-            computed = source.compute(Session(scale, store, workers, deadline, watch))
-        rows += computed.rows
-        cells_left += computed.cells_left
+        with _opened_store(_make_folder(Path(out) / source.name), source, scale) as store:
+            computed, left = source.compute(Session(scale, store, workers, deadline, watch))
+        rows += computed
+        cells_left += left
     table = experiment.table(rows)
     if not table:
         raise AuditFailed(f"too little time for any result; {cells_left:,} cells are left: run the same command again")
@@ -111,7 +111,8 @@ def _make_folder(path: Path) -> Path:
     return path
 
 
-def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
+@contextmanager
+def _opened_store(folder: Path, source: Source, scale: Scale) -> Iterator[Store]:
     """Open the store of a source's cells, or create it. Its lock keeps other runs out of the folder.
 
     Raises:
@@ -119,18 +120,13 @@ def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
     """
     path = folder / "cells.db"
     made_for = {"experiment": source.name, "scale": str(scale), "lidp": lidp.__version__, "code": digest_code([source])}
-    if not path.exists():
-        return Store.create(path, made_for)
-    store = Store.open(path)
-    with ExitStack() as closing:
-        closing.callback(store.close)
+    with Store.open(path) if path.exists() else Store.create(path, made_for) as store:
         changed = [name for name, value in made_for.items() if store.configuration.get(name) != value]
         if changed:
             raise InvalidArgument(
                 f"{path} holds cells of another {' and '.join(changed)}; choose another folder, or delete {folder} to start anew"
             )
-        closing.pop_all()
-    return store
+        yield store
 
 
 def digest_code(sources: Sequence[Source]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lidp.reproduce.experiment import Finding, Scale
+from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.setting import SINGLE
 from lidp.reproduce.tables import Row, group, mean_and_error, select
 from lidp.reproduce.training_runs import CANARIES, STEPS, FinishedRun, Run, TrainedModels
@@ -30,15 +30,20 @@ def _runs(scale: Scale) -> dict[Run, int]:
     }
 
 
-FMNIST_CANARIES = TrainedModels("fmnist-canaries", _runs)
+_SOURCE = TrainedModels("fmnist-canaries", _runs)
 
 
-def canaries_table(runs: Sequence[FinishedRun]) -> list[Row]:
-    """Return ε̂ of every method at each K."""
+def _bounds_table(runs: Sequence[FinishedRun]) -> list[Row]:
     return bounds_table(runs, list(TRIALS.values()))
 
 
-def canaries_findings(table: Sequence[Row]) -> Iterator[Finding]:
+@experiment(
+    "fmnist-canaries",
+    "ε̂ against the number of canaries K for trained models: fmnist-linear",
+    _bounds_table,
+    _SOURCE,
+)
+def fmnist_canaries(table: Sequence[Row]) -> Iterator[Finding]:
     """Compare ε̂ at K = √n with that at the best K."""
     trials = max(row["trials"] for row in table)
     for (canary, nominal), rows in group(table, "canary", "nominal_epsilon").items():
@@ -55,14 +60,10 @@ def canaries_findings(table: Sequence[Row]) -> Iterator[Finding]:
             yield Finding(statement, share, at_least=least, note=note)
 
 
-def utility_table(runs: Sequence[FinishedRun]) -> list[Row]:
+def _utility_table(runs: Sequence[FinishedRun]) -> list[Row]:
     """Return the mean test accuracy of the models at each K."""
     columns = ("canary", "nominal_epsilon", "canaries")
-    rows = [
-        dict(zip(columns, (one.run.canary, one.run.nominal, one.run.canaries), strict=True)) | {"accuracy": accuracy}
-        for one in runs
-        for accuracy in _block_means(one)
-    ]
+    rows = [one.run.columns | {"accuracy": accuracy} for one in runs for accuracy in _block_means(one)]
     table = []
     for key, blocks in sorted(group(rows, *columns).items()):
         mean, error = mean_and_error([row["accuracy"] for row in blocks])
@@ -77,7 +78,8 @@ def _block_means(finished: FinishedRun) -> list[float]:
     return [float(np.mean(np.ravel(values[first : first + size]))) for first in range(0, len(values), size)]
 
 
-def utility_findings(table: Sequence[Row]) -> Iterator[Finding]:
+@experiment("utility", "test accuracy against the number of canaries K: fmnist-linear", _utility_table, _SOURCE)
+def utility(table: Sequence[Row]) -> Iterator[Finding]:
     """State how much test accuracy depends on K."""
     most = max(row["canaries"] for row in table)
     for (canary, nominal), rows in group(table, "canary", "nominal_epsilon").items():

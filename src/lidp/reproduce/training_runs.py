@@ -16,7 +16,8 @@ import lidp
 from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Computed, Scale, Session, Source, seed_of
+from lidp.reproduce.experiment import Scale, Session, Source, seed_of
+from lidp.reproduce.tables import Row
 from lidp.reproduce.training_schedules import Schedule
 from lidp.streams import Purpose, stream
 from lidp.trials.executors import Executor, Processes
@@ -43,6 +44,12 @@ class Run:
     canaries: int
     step: str
     seed: int = 0
+
+    @property
+    def columns(self) -> Row:
+        """The columns of tables that describe it."""
+        names = {"pair": self.pair, "records": self.schedule.records, "canary": self.canary}
+        return names | {"nominal_epsilon": self.nominal, "canaries": self.canaries}
 
     @property
     def claim(self) -> lidp.Claim:
@@ -150,7 +157,7 @@ class TrainedModels(Source):
         "reproduce/training_runs.py",
     )  # fmt: skip
 
-    def compute(self, session: Session) -> Computed:
+    def compute(self, session: Session) -> tuple[list[Any], int]:
         runs = self.runs(session.scale)
         planned = sum(runs.values())
         folder = session.store.path.parent / "runs"
@@ -170,7 +177,7 @@ class TrainedModels(Source):
                     if not session.is_over():  # else no trial was finished before the deadline
                         raise
         rows = [finished[run] for run in runs if run in finished]
-        return Computed(rows, planned - sum(one.trials for one in rows))
+        return rows, planned - sum(one.trials for one in rows)
 
     def _report(self, session: Session, others: int, planned: int, progress: lidp.Progress) -> None:
         session.report(self.name, others + progress.done, planned)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Scale
+from lidp.reproduce.experiment import Experiment, Finding, Scale, experiment
 from lidp.reproduce.models_needed import models_to_reach
 from lidp.reproduce.setting import SINGLE
 from lidp.reproduce.tables import Row, average, group, select
@@ -41,37 +41,6 @@ def nominal_epsilons(scale: Scale) -> list[float]:
     return sorted(NOMINAL if scale is not Scale.SMOKE else NOMINAL[2:], key=lambda epsilon: abs(epsilon - 8))
 
 
-def _source(name: str, pair: str, *, reduced: int, seeds: int = 1) -> TrainedModels:
-    """Return the runs for one data set and model: K = 16 and K = 1, both kinds of canary.
-
-    ``reduced`` and ``seeds`` are the number of trials and the repetitions at that scale.
-    """
-    trials = {Scale.SMOKE: 8, Scale.REDUCED: reduced, Scale.PAPER: 1000}
-
-    def runs(scale: Scale) -> dict[Run, int]:
-        return {
-            Run(pair, SCHEDULES[pair][scale], canary, epsilon, canaries, step, seed): trials[scale]
-            for seed in range(seeds if scale is Scale.REDUCED else 1)
-            for epsilon in nominal_epsilons(scale)
-            for canary in reversed(CANARIES)
-            for canaries in (MANY, 1)
-            for step in (STEPS if canaries == MANY else STEPS[:2])
-        }
-
-    # At the paper's size runs can be compared however far time allows.
-    return TrainedModels(name, runs, stages={Scale.PAPER: (125, 250, 500)})
-
-
-FMNIST_TRIALS = _source("fmnist-trials", "fmnist-linear", reduced=1000, seeds=5)
-FMNIST_MLP_TRIALS = _source("fmnist-mlp-trials", "fmnist-mlp", reduced=500)
-PURCHASES_TRIALS = _source("purchases-trials", "purchases-mlp", reduced=250)
-
-
-def trials_table(runs: Sequence[FinishedRun]) -> list[Row]:
-    """Return ε̂ of every method against the number of trials."""
-    return bounds_table(runs, TRIALS)
-
-
 def bounds_table(runs: Sequence[FinishedRun], trials: Sequence[int]) -> list[Row]:
     """Return ε̂ of every method on both kinds of scores, for each number of trials.
 
@@ -83,11 +52,10 @@ def bounds_table(runs: Sequence[FinishedRun], trials: Sequence[int]) -> list[Row
         together.setdefault(replace(one.run, step=""), {})[one.run.step] = one
     rows = []
     for run, steps in together.items():
-        names: Row = {"pair": run.pair, "canary": run.canary, "nominal_epsilon": run.nominal, "canaries": run.canaries}
         for score, n in itertools.product(SCORES, trials):
             pilots = run.pilots if score == "centred" or run.canary == "tail-example" else 0
             for bound in _bounds({step: _parts(one.scores[score], n) for step, one in steps.items()}):
-                row = names | {"score": score, "trials": n} | bound
+                row = run.columns | {"score": score, "trials": n} | bound
                 row |= setting.method_and_models(row)
                 rows.append(row | {"models": row["models"] + pilots})
     kind = ("pair", "canary", "nominal_epsilon", "canaries", "score")
@@ -102,15 +70,10 @@ def _bounds(parts: dict[str, list[Scores]]) -> Iterator[Row]:
     """Yield ε̂ of every method for each part of the trials of a step."""
     for part in parts.get("measure", []):
         yield setting.bet("lifted betting", part)
-    for part, other in zip(parts.get("measure", []), parts.get("tune", []), strict=False):
-        yield from setting.measure(part, setting.tune(other))
+    for part, tuning in zip(parts.get("measure", []), parts.get("tune", []), strict=False):
+        yield from setting.measure(part, setting.tune(tuning))
     for part in parts.get("flip", []):
         yield setting.bet("coin wager", part)
-
-
-def factors_table(runs: Sequence[FinishedRun]) -> list[Row]:
-    """Return the paper's Table 1: how many times fewer trials K = 16 canaries need than one, for all data sets and models."""
-    return factors(trials_table(runs))
 
 
 def factors(table: Sequence[Row]) -> list[Row]:
@@ -151,26 +114,6 @@ def trials_to_reach(curve: Sequence[tuple[int, float]], goal: float) -> float | 
     return trials if trials >= 1 else float(curve[0][0])  # the line would reach the goal before the first trial
 
 
-def trials_findings(table: Sequence[Row]) -> Iterator[Finding]:
-    """Rank K = 16 and K = 1 at the same number of trials, and compare the models of both with those of the coin wager."""
-    groups = group(table, "canary", "nominal_epsilon").items()
-    for (canary, nominal), rows in groups:
-        yield from _ranking_findings(f"{canary}, ε = {nominal:g}", select(rows, **JUDGED))
-    yield from factor_findings(factors(table))
-    for (canary, nominal), rows in groups:
-        yield from _wager_findings(f"{canary}, ε = {nominal:g}", select(rows, score="centred"))
-
-
-def factor_findings(table: Sequence[Row]) -> Iterable[Finding]:
-    """Compare a table of factors with the paper's Table 1."""
-    for row in select(table, **JUDGED):
-        statement = f"{row['pair']}, {row['canary']}, ε = {row['nominal_epsilon']:g}, {row['method']}: "
-        statement += f"times fewer trials than one canary at n = {row['trials']:,}"
-        ours = None if row["factor"] == "" else float(row["factor"])
-        note = f"one canary {row['epsilon_one_canary']:.2f}, K = {MANY} {row['epsilon_many'] or 0:.2f}"
-        yield Finding(statement, ours, row["paper"], note=note)
-
-
 def _ranking_findings(which: str, rows: Sequence[Row]) -> Iterator[Finding]:
     largest = max((row["trials"] for row in select(rows, method=SINGLE)), default=0)
     one, many = (select(rows, method=method, trials=largest) for method in (SINGLE, ORDERS[0]))
@@ -197,3 +140,63 @@ def _wager_findings(which: str, rows: Sequence[Row]) -> Iterator[Finding]:
             yield Finding(statement, None, note=f"{note}does not reach it with {max(curve):,}", wanted=wanted)
         else:
             yield Finding(statement, most["models"] / needed, at_least=_MODELS_RATIO, note=f"{note}{needed:,}")
+
+
+def _trials_table(runs: Sequence[FinishedRun]) -> list[Row]:
+    return bounds_table(runs, TRIALS)
+
+
+def _trials_findings(table: Sequence[Row]) -> Iterator[Finding]:
+    """Rank K = 16 and K = 1 at the same number of trials, and compare the models of both with those of the coin wager."""
+    groups = group(table, "canary", "nominal_epsilon").items()
+    for (canary, nominal), rows in groups:
+        yield from _ranking_findings(f"{canary}, ε = {nominal:g}", select(rows, **JUDGED))
+    yield from table_1.findings(factors(table))
+    for (canary, nominal), rows in groups:
+        yield from _wager_findings(f"{canary}, ε = {nominal:g}", select(rows, score="centred"))
+
+
+def _trials_experiment(name: str, pair: str, *, reduced: int, seeds: int = 1) -> Experiment:
+    """Return the experiment on one data set and model: K = 16 and K = 1, both kinds of canary.
+
+    ``reduced`` and ``seeds`` are the number of trials and the repetitions at that scale.
+    """
+    trials = {Scale.SMOKE: 8, Scale.REDUCED: reduced, Scale.PAPER: 1000}
+
+    def runs(scale: Scale) -> dict[Run, int]:
+        return {
+            Run(pair, SCHEDULES[pair][scale], canary, epsilon, canaries, step, seed): trials[scale]
+            for seed in range(seeds if scale is Scale.REDUCED else 1)
+            for epsilon in nominal_epsilons(scale)
+            for canary in reversed(CANARIES)
+            for canaries in (MANY, 1)
+            for step in (STEPS if canaries == MANY else STEPS[:2])
+        }
+
+    about = f"ε̂ against the number of trials n for trained models, K = 16 against K = 1: {pair}"
+    # At the paper's size runs can be compared however far time allows.
+    source = TrainedModels(name, runs, stages={Scale.PAPER: (125, 250, 500)})
+    return Experiment(name, about, _trials_table, (source,), _trials_findings)
+
+
+SECTION_6_TRIALS = (
+    _trials_experiment("fmnist-trials", "fmnist-linear", reduced=1000, seeds=5),
+    _trials_experiment("fmnist-mlp-trials", "fmnist-mlp", reduced=500),
+    _trials_experiment("purchases-trials", "purchases-mlp", reduced=250),
+)
+
+
+@experiment(
+    "table-1",
+    "times fewer trials with K = 16 canaries than with one, for all data sets and models (Table 1)",
+    lambda runs: factors(_trials_table(runs)),
+    *(source for trials in SECTION_6_TRIALS for source in trials.sources),
+)
+def table_1(table: Sequence[Row]) -> Iterator[Finding]:
+    """Compare a table of factors with the paper's Table 1."""
+    for row in select(table, **JUDGED):
+        statement = f"{row['pair']}, {row['canary']}, ε = {row['nominal_epsilon']:g}, {row['method']}: "
+        statement += f"times fewer trials than one canary at n = {row['trials']:,}"
+        ours = None if row["factor"] == "" else float(row["factor"])
+        note = f"one canary {row['epsilon_one_canary']:.2f}, K = {MANY} {row['epsilon_many'] or 0:.2f}"
+        yield Finding(statement, ours, row["paper"], note=note)

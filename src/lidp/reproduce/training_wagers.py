@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Scale
+from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.tables import Row, average, group, select
 from lidp.reproduce.training_runs import GRADIENT_PILOTS, FinishedRun, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
@@ -49,20 +49,13 @@ def _runs(scale: Scale) -> dict[Run, int]:
     return runs
 
 
-FMNIST_WAGERS = TrainedModels("fmnist-wagers", _runs, scales=(Scale.SMOKE, Scale.PAPER))
-
-
-def wagers_table(runs: Sequence[FinishedRun]) -> list[Row]:
+def _table(runs: Sequence[FinishedRun]) -> list[Row]:
     """Return the mean ε̂ over seeds at numbers of models that all seeds have reached."""
     columns = ("records", "nominal_epsilon", "canary", "canaries")
-    keyed = [
-        dict(zip(columns, (one.run.schedule.records, one.run.nominal, one.run.canary, one.run.canaries), strict=True))
-        | {"scores": one.scores["centred"]}
-        for one in runs
-    ]
+    scored = [one.run.columns | {"scores": one.scores["centred"]} for one in runs]
     rows = [
         row | {"models": models} | setting.bet("coin wager", row["scores"][: models - GRADIENT_PILOTS])
-        for seeds in group(keyed, *columns).values()
+        for seeds in group(scored, *columns).values()
         for models in MEASURED
         if models - GRADIENT_PILOTS <= min(row["scores"].trials for row in seeds)
         for row in seeds
@@ -70,7 +63,13 @@ def wagers_table(runs: Sequence[FinishedRun]) -> list[Row]:
     return average(rows, *columns, "models")
 
 
-def wagers_findings(table: Sequence[Row]) -> Iterator[Finding]:
+@experiment(
+    "fmnist-wagers",
+    "ε̂ of the coin wager with 96 and 128 trained models, pilots included: fmnist-linear, gradient canaries",
+    _table,
+    TrainedModels("fmnist-wagers", _runs, scales=(Scale.SMOKE, Scale.PAPER)),
+)
+def fmnist_wagers(table: Sequence[Row]) -> Iterator[Finding]:
     """Compare ε̂ with the goal of each budget."""
     for budget in BUDGETS:
         wanted = {name: getattr(budget, name) for name in ("records", "canary", "canaries", "models")}
