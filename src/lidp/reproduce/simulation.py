@@ -39,9 +39,6 @@ class Simulation(Source):
         with Interrupts() as interrupts, _worker_pool(session.workers) as pool:
             running = {pool.submit(self.run, cell): key for key, cell in missing.items()}
             for future in as_completed(running):
-                if session.is_over():  # cells that a worker has begun are finished
-                    for other in running:
-                        other.cancel()
                 if future.cancelled():
                     continue
                 with interrupts.deferred():
@@ -50,6 +47,9 @@ class Simulation(Source):
                 if interrupts.seen:  # also if the interrupt came in code that ignores exceptions
                     raise KeyboardInterrupt
                 session.report(self.name, sum(key in finished for key, _ in cells), len(cells))
+                if session.is_over():  # cells that a worker has begun are finished
+                    for other in running:
+                        other.cancel()
         rows = [row for key, _ in cells for row in finished.get(key, [])]
         return rows, sum(key not in finished for key, _ in cells)
 
