@@ -70,9 +70,7 @@ WAYS = {
         _steps(9, 15),
     ),
     "lifted betting": Way(
-        lambda _: lidp.LeaveOneOut(LARGEST_K, LARGEST_K),
-        {("lifted betting", NO_CANDIDATES): lidp.LiftedBetting()},
-        (11,),
+        lambda _: lidp.LeaveOneOut(LARGEST_K, LARGEST_K), {("lifted betting", NO_CANDIDATES): lidp.LiftedBetting()}, (11,)
     ),
     "coin flips": Way(
         lambda _: lidp.CoinFlip(LARGEST_K),
