@@ -1,108 +1,64 @@
-"""The simulated experiments: their numbers are those of the library's methods."""
+"""Cells are computed once, kept, and left out after the deadline."""
 
-import csv
-import math
+import os
+import time
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from lidp import FixedThreshold, LeaveOneOut, Wilson
-from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.reproduce import EXPERIMENTS, reproduce, setting
-from lidp.reproduce.experiment import Cell, Finding
-from lidp.reproduce.gaussian_correlation import slope
-from lidp.reproduce.models_needed import WAYS, models_to_reach
-from lidp.reproduce.sweeps import models_spent
+from lidp import AuditFailed
+from lidp.reproduce.experiment import Scale, Session
+from lidp.reproduce.simulation import Simulation
+from lidp.store import Store
+
+CELLS = 40
+GOING = 20
+"""Cells that may finish after the deadline: more than a worker has begun at any time."""
 
 
-def test_tune_and_measure_agree_with_the_method_at_the_tuned_threshold():
-    design = LeaveOneOut(8, 8)
-    sigma = setting.noise(4.0)
-    tuned = setting.tune(simulate_gaussian(design, trials=500, sigma=sigma, dimension=300, seed=1))
-    fresh = simulate_gaussian(design, trials=500, sigma=sigma, dimension=300, seed=2)
-    measured = setting.measure(fresh, tuned)
-    assert len(measured) == len(tuned) == 2 * 4
-    for row in measured:
-        (threshold,) = [
-            other["threshold"]
-            for other in tuned
-            if (other["method"], other["candidates"]) == (row["method"], row["candidates"])
-        ]
-        method = setting.WILSONS[row["method"]]
-        method = Wilson(
-            method.order, as_printed=method.as_printed, threshold=FixedThreshold(threshold), direction="forward"
-        )
-        expected = method.bound(fresh, delta=setting.DELTA, failure_probability=setting.BETA)
-        assert row["epsilon"] == pytest.approx(expected.epsilon, abs=1e-12)
+def make_cells(folder, scale):
+    return [{"number": number, "folder": str(folder)} for number in range(CELLS)]
 
 
-def test_cells_with_equal_settings_have_the_same_key_and_seed():
-    a, b = Cell({"x": 1, "y": 2}), Cell({"y": 2, "x": 1})
-    assert (a.key, a.seed) == (b.key, b.seed)
-    assert a.seed != Cell({"x": 1, "y": 3}).seed
-    given = Cell({"x": 1, "y": 2}, given=[{"threshold": 0.1}])
-    assert given.key != a.key
-    assert given.seed == a.seed  # the last bit of a given number does not change the random numbers
+def square_when_allowed(cell):
+    """Wait for a file with the number of the cell; cell 0 waits for none."""
+    while cell["number"] and not (Path(cell["folder"]) / str(cell["number"])).exists():
+        time.sleep(0.01)
+    return [{"square": cell["number"] ** 2}]
 
 
-def test_finding_holds_within_its_limits():
-    assert Finding("", 0.68, 0.67, tolerance=0.03).holds is True
-    assert Finding("", 0.71, 0.67, tolerance=0.03).holds is False
-    assert Finding("", 0.71, 0.67).holds is None
-    assert Finding("", 5, at_least=4, at_most=6).holds is True
-    assert Finding("", 5, at_least=6).holds is False
-    assert Finding("", None).holds is None
-    assert Finding.missing("", "not there").holds is False
+def die(_cell):
+    os._exit(1)
 
 
-def test_models_spent_counts_both_arms_and_tuning():
-    assert models_spent("2nd-order Wilson", 100) == 400
-    assert models_spent("DP + Wilson", 100) == 400
-    assert models_spent("lifted betting", 100) == 200
-    assert models_spent("coin wager", 100) == 100
+def test_compute_begins_no_cell_after_the_deadline_and_computes_the_rest_later(tmp_path, monkeypatch):
+    now = 0.0
+
+    def pass_the_deadline(progress):
+        nonlocal now
+        now = 1.0
+        for number in range(1, GOING):
+            (tmp_path / str(number)).touch()
+
+    monkeypatch.setattr("lidp.reproduce.experiment.time", SimpleNamespace(monotonic=lambda: now))
+    simulation = Simulation("squares", partial(make_cells, tmp_path), square_when_allowed)
+    with Store.create(tmp_path / "cells.db", {}) as store:
+        rows, cells_left = simulation.compute(Session(Scale.SMOKE, store, deadline=0.5, watch=pass_the_deadline))
+        assert CELLS - GOING <= cells_left < CELLS
+        assert rows == [{"square": number**2} for number in range(CELLS - cells_left)]
+        assert simulation.compute(Session(Scale.SMOKE, store, deadline=0.5)) == (rows, cells_left)
+        for number in range(GOING, CELLS):
+            (tmp_path / str(number)).touch()
+        reports = []
+        whole, none_left = simulation.compute(Session(Scale.SMOKE, store, workers=2, watch=reports.append))
+    assert none_left == 0
+    assert whole == [{"square": number**2} for number in range(CELLS)]
+    assert [report.done for report in reports] == list(range(CELLS - cells_left + 1, CELLS + 1))
 
 
-def test_models_needed_counts_two_models_per_leave_one_out_trial_and_one_per_coin_flip_trial():
-    assert WAYS["many canaries"].design(2048).canaries == 32  # √n of the half that is not for tuning
-    rows = EXPERIMENTS["models-needed"].run(Cell({"way": "many canaries", "trials": 512, "repetition": 0}))
-    assert {row["models"] for row in rows} == {1024}
-    rows = EXPERIMENTS["models-needed"].run(Cell({"way": "coin wager", "trials": 64, "repetition": 0}))
-    assert [row["models"] for row in rows] == [4, 6, 8, 11, 16, 23, 32, 45, 64]
-    assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
-
-
-def test_models_to_reach_interpolates_in_log_models():
-    curve = {100: 0.2, 400: 0.6, 1600: 1.0}
-    assert models_to_reach(curve, 0.4) == 200
-    assert models_to_reach(curve, 0.8) == 800
-    assert models_to_reach(curve, 0.6) == 400
-    assert models_to_reach(curve, 1.1) is None
-    assert models_to_reach(curve, 0.1) == 100  # at most: reached before the curve begins
-
-
-def test_slope_leaves_out_points_within_their_noise():
-    def row(axis, arm, value, mean, error):
-        settings = {"axis": axis, "arm": arm, "nominal_epsilon": 2.0, axis: value}
-        return settings | {"second_mean": mean, "second_size": abs(mean), "second_error": error}
-
-    table = [row("dimension", "held out", d, 3 / d, 5e-5) for d in (100, 1000, 10_000, 100_000)]
-    assert slope(table, "dimension", "second", 2.0) == pytest.approx(-1.0)  # the last is noise, and left out
-    assert slope(table[:2], "dimension", "second", 2.0) is None
-    table = [row("canaries", "inserted", k, 5 / k**0.5, 1.0) for k in (4, 16, 64)]
-    assert slope(table, "canaries", "second", 2.0) == pytest.approx(-0.5)
-
-
-def test_binomial_widths_equal_a_sum_over_all_outcomes(tmp_path):
-    from scipy import stats
-
-    reproduce("binomial-intervals", out=tmp_path)
-    with (tmp_path / "binomial-intervals" / "binomial-intervals.csv").open() as file:
-        rows = {(row["interval"], int(row["trials"])): row for row in csv.DictReader(file)}
-    lower = upper = 0.0
-    for ones in range(11):
-        chance = math.comb(10, ones) * 0.1**ones * 0.9 ** (10 - ones)
-        interval = stats.binomtest(ones, 10).proportion_ci(0.95, method="exact")
-        lower += chance * interval.low
-        upper += chance * interval.high
-    row = rows["Clopper-Pearson", 10]
-    assert float(row["below"]) == pytest.approx(0.1 - lower, rel=1e-5)
-    assert float(row["above"]) == pytest.approx(upper - 0.1, rel=1e-5)
+def test_compute_reports_a_worker_that_died(tmp_path):
+    simulation = Simulation("dead", partial(make_cells, tmp_path), die)
+    with Store.create(tmp_path / "cells.db", {}) as store, pytest.raises(AuditFailed, match="a worker process died"):
+        simulation.compute(Session(Scale.SMOKE, store))

@@ -198,7 +198,7 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
     chosen = method or usual
     if isinstance(chosen, str):
         chosen = usual if usual.name == method else make_method(method_named(chosen), claim)
-    largest = getattr(chosen, "largest", math.inf)
+    largest = getattr(chosen, "largest", math.inf) if getattr(chosen, "curve", None) is None else math.inf
     if largest <= claim.epsilon:
         raise InvalidArgument(
             f"{chosen.name} gives bounds up to ε = {largest:g} only, so a claim of {claim.epsilon:g} could never "

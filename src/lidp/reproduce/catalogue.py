@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from lidp.reproduce.binomial_intervals import BinomialIntervals
+from lidp.reproduce import sweeps
+from lidp.reproduce.binomial_intervals import binomial_intervals
+from lidp.reproduce.correlation import gaussian_correlation
 from lidp.reproduce.experiment import Experiment
-from lidp.reproduce.gaussian_canaries import GaussianBiasVariance, GaussianCanaries
-from lidp.reproduce.gaussian_correlation import GaussianCorrelation
-from lidp.reproduce.gaussian_dimension import GaussianDimension
-from lidp.reproduce.gaussian_trials import GaussianTrials
-from lidp.reproduce.models_needed import ModelsNeeded
-from lidp.reproduce.training_canaries import TrainingCanaries, Utility
-from lidp.reproduce.training_trials import SECTION_6_TRIALS, Table1
-from lidp.reproduce.training_wagers import Wagers
+from lidp.reproduce.models_needed import models_needed
+from lidp.reproduce.training_canaries import fmnist_canaries, utility
+from lidp.reproduce.training_trials import SECTION_6_TRIALS, table_1
+from lidp.reproduce.training_wagers import fmnist_wagers
 
-_ALL: tuple[Experiment, ...] = (
-    GaussianTrials(),
-    GaussianCanaries(),
-    GaussianDimension(),
-    GaussianBiasVariance(),
-    GaussianCorrelation(),
-    ModelsNeeded(),
-    BinomialIntervals(),
-    Table1(),
+_ALL = (
+    sweeps.gaussian_trials,
+    sweeps.gaussian_canaries,
+    sweeps.gaussian_dimension,
+    sweeps.gaussian_bias_variance,
+    gaussian_correlation,
+    models_needed,
+    binomial_intervals,
+    table_1,
     *SECTION_6_TRIALS,
-    TrainingCanaries(),
-    Utility(),
-    Wagers(),
+    fmnist_canaries,
+    utility,
+    fmnist_wagers,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -6,15 +6,14 @@ import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, ClassVar
 
+from lidp.reproduce.tables import Row
 from lidp.store import Store
-
-Row = dict[str, Any]
-"""One line of a table: plain values by column."""
 
 
 class Scale(StrEnum):
@@ -41,11 +40,6 @@ class Finding:
     note: str = ""
     wanted: bool = False
     """whether a missing number counts as disagreement"""
-
-    @classmethod
-    def missing(cls, statement: str, note: str) -> Finding:
-        """Return the finding for a number that should exist and does not."""
-        return cls(statement, None, note=note, wanted=True)
 
     @property
     def holds(self) -> bool | None:
@@ -96,14 +90,6 @@ class Session:
             self.watch(Progress(name, done, planned, time.monotonic() - self.started))
 
 
-@dataclass(frozen=True)
-class Computed:
-    """What a source has computed so far, and the number of cells that the deadline left out."""
-
-    rows: list[Any]
-    cells_left: int
-
-
 class Source(ABC):
     """Where rows come from. Several experiments may share a source.
 
@@ -112,56 +98,39 @@ class Source(ABC):
     """
 
     name: str
+    scales: tuple[Scale, ...]
     code: ClassVar[tuple[str, ...]]
     """patterns of the source files that determine its results; cells computed by other code are not mixed with them"""
 
     @abstractmethod
-    def compute(self, session: Session) -> Computed:
-        """Compute the missing cells and return the rows of all cells."""
+    def compute(self, session: Session) -> tuple[list[Any], int]:
+        """Compute the missing cells; return the rows of all cells, and the number of cells that the deadline left out."""
 
 
-class Experiment(ABC):
-    """One figure or table, computed from the rows of its sources."""
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table of the paper. Its figure is in ``figures.FIGURES``, under its name."""
 
     name: str
     about: str
     """what it shows, in one line"""
-    scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.PAPER)
+    table: Callable[[Sequence[Any]], list[Row]]
+    """makes the table that is written as a CSV file, from the rows of all sources"""
+    sources: tuple[Source, ...]
+    findings: Callable[[Sequence[Row]], Iterable[Finding]]
+    """compares the table with the paper, as far as the table has the numbers"""
 
     @property
-    @abstractmethod
-    def sources(self) -> tuple[Source, ...]:
-        """Sources of its rows."""
-
-    @abstractmethod
-    def table(self, rows: Sequence[Any]) -> list[Row]:
-        """Return the table that is written as a CSV file."""
-
-    @abstractmethod
-    def findings(self, table: Sequence[Row]) -> list[Finding]:
-        """Compare the table with the paper, as far as the table has the numbers."""
+    def scales(self) -> tuple[Scale, ...]:
+        """The scales at which it can be computed."""
+        return self.sources[0].scales
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A simulation that is computed at once and kept when finished.
-
-    Its random numbers depend on ``settings`` only: the same cell gives the same rows whenever and wherever it runs (another
-    kind of processor may round differently). ``given`` are results of other cells that it uses.
-    """
-
-    settings: Row
-    given: list[Row] = field(default_factory=list)
-
-    @property
-    def key(self) -> str:
-        """The cell as text, the same text for equal cells."""
-        return json.dumps([self.settings, self.given], sort_keys=True)
-
-    @property
-    def seed(self) -> int:
-        """The seed of its simulations."""
-        return seed_of(self.settings)
+def experiment(
+    name: str, about: str, table: Callable[[Sequence[Any]], list[Row]], *sources: Source
+) -> Callable[[Callable[[Sequence[Row]], Iterable[Finding]]], Experiment]:
+    """Return a decorator that makes an experiment of the function that compares its table with the paper."""
+    return partial(Experiment, name, about, table, sources)
 
 
 def seed_of(settings: Row) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -16,9 +17,9 @@ from typing import Any
 import lidp
 from lidp import checks
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.reproduce import files
 from lidp.reproduce.catalogue import EXPERIMENTS
-from lidp.reproduce.experiment import Experiment, Finding, Progress, Row, Scale, Session, Source
+from lidp.reproduce.experiment import Finding, Progress, Scale, Session, Source
+from lidp.reproduce.tables import Row, write_table
 from lidp.store import Store
 
 _PACKAGES = ("lidp", "numpy", "scipy", "numba")
@@ -69,36 +70,35 @@ def reproduce(
     the number of workers. After ``minutes``, if given, no further cell is started, running trials of trained models are stopped,
     and the files show what is finished; the same call continues from there.
     """
-    experiment = find_experiment(name)
+    if name not in EXPERIMENTS:
+        raise InvalidArgument(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    experiment = EXPERIMENTS[name]
     scale = Scale(checks.one_of(list(Scale), scale=scale))
     if scale not in experiment.scales:
         raise InvalidArgument(f"{name} has no scale {scale}; it has {' and '.join(experiment.scales)}")
     workers = checks.count(workers=workers)
     deadline = None if minutes is None else time.monotonic() + 60 * checks.positive(minutes=minutes)
-    files.require_matplotlib()
+    try:
+        from lidp.reproduce.figures import write_figure
+    except ImportError:
+        raise InvalidArgument("figures need matplotlib; pip install 'lidp[plot]'") from None
     folder = _make_folder(Path(out) / experiment.name)
     rows: list[Any] = []
     cells_left = 0
     for source in experiment.sources:
-        with _open_store(_make_folder(Path(out) / source.name), source, scale) as store:
-            computed = source.compute(Session(scale, store, workers, deadline, watch))
-        rows += computed.rows
-        cells_left += computed.cells_left
+        with _opened_store(_make_folder(Path(out) / source.name), source, scale) as store:
+            computed, left = source.compute(Session(scale, store, workers, deadline, watch))
+        rows += computed
+        cells_left += left
     table = experiment.table(rows)
     if not table:
         raise AuditFailed(f"too little time for any result; {cells_left:,} cells are left: run the same command again")
     result = Reproduction(experiment.name, scale, folder, tuple(experiment.findings(table)), cells_left)
-    files.write_table(folder / f"{name}.csv", table)
-    files.write_figure(folder / f"{name}.svg", name, table)
-    files.write_json(folder / "summary.json", result.summary)
+    write_table(folder / f"{name}.csv", table)
+    write_figure(folder / f"{name}.svg", name, table)
+    summary = json.dumps(result.summary, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
     return result
-
-
-def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name."""
-    if name not in EXPERIMENTS:
-        raise InvalidArgument(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS[name]
 
 
 def _make_folder(path: Path) -> Path:
@@ -111,7 +111,8 @@ def _make_folder(path: Path) -> Path:
     return path
 
 
-def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
+@contextmanager
+def _opened_store(folder: Path, source: Source, scale: Scale) -> Iterator[Store]:
     """Open the store of a source's cells, or create it. Its lock keeps other runs out of the folder.
 
     Raises:
@@ -119,18 +120,13 @@ def _open_store(folder: Path, source: Source, scale: Scale) -> Store:
     """
     path = folder / "cells.db"
     made_for = {"experiment": source.name, "scale": str(scale), "lidp": lidp.__version__, "code": digest_code([source])}
-    if not path.exists():
-        return Store.create(path, made_for)
-    store = Store.open(path)
-    with ExitStack() as closing:
-        closing.callback(store.close)
+    with Store.open(path) if path.exists() else Store.create(path, made_for) as store:
         changed = [name for name, value in made_for.items() if store.configuration.get(name) != value]
         if changed:
             raise InvalidArgument(
                 f"{path} holds cells of another {' and '.join(changed)}; choose another folder, or delete {folder} to start anew"
             )
-        closing.pop_all()
-    return store
+        yield store
 
 
 def digest_code(sources: Sequence[Source]) -> str:

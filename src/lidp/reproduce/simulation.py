@@ -2,70 +2,61 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.workers import die_with_parent, ignore_interrupts, use_one_core
 from lidp.errors import AuditFailed
-from lidp.reproduce.experiment import Cell, Computed, Experiment, Row, Scale, Session, Source
+from lidp.reproduce.experiment import Scale, Session, Source
+from lidp.reproduce.tables import Row
 
 
-class Simulation(Source, Experiment):
-    """An experiment on a simulated mechanism, which is its own source."""
+@dataclass(frozen=True)
+class Simulation(Source):
+    """Rows of a simulated mechanism. A cell is described by its settings alone, from which it also takes its seeds.
 
+    The same cell gives the same rows whenever and wherever it runs (another kind of processor may round differently).
+    """
+
+    name: str
+    cells: Callable[[Scale], list[Row]]
+    """returns the settings of all cells, in the order in which they are computed"""
+    run: Callable[[Row], list[Row]]
+    """computes the rows of a cell, in a worker process"""
+    scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.PAPER)
     code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
 
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        return (self,)
-
-    @abstractmethod
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
-        """Return all cells that can be computed given the rows so far; called again until it returns nothing new."""
-
-    @abstractmethod
-    def run(self, cell: Cell) -> list[Row]:
-        """Compute a cell."""
-
-    def compute(self, session: Session) -> Computed:
-        finished: dict[str, list[Row]] = {}
+    def compute(self, session: Session) -> tuple[list[Any], int]:
+        cells = [(key_of(cell), cell) for cell in self.cells(session.scale)]
+        finished: dict[str, list[Row]] = {key: rows for key, _ in cells if (rows := session.store.fact(key)) is not None}
+        missing = {} if session.is_over() else {key: cell for key, cell in cells if key not in finished}
         with Interrupts() as interrupts, _worker_pool(session.workers) as pool:
-            while True:
-                cells = self.cells(session.scale, [row for key in sorted(finished) for row in finished[key]])
-                unread = [cell.key for cell in cells if cell.key not in finished]
-                kept = {key: rows for key in unread if (rows := session.store.fact(key)) is not None}
-                finished |= kept
-                missing = [cell for cell in cells if cell.key not in finished]
-                if not kept and (not missing or session.is_over()):
-                    return Computed([row for cell in cells for row in finished.get(cell.key, [])], len(missing))
-                computed = self._run_all([] if kept else missing, pool, session)
-                for done, (cell, rows) in enumerate(computed, start=1 + len(cells) - len(missing)):
-                    with interrupts.deferred():
-                        session.store.keep_fact(cell.key, rows)
-                        finished[cell.key] = rows
-                    if interrupts.seen:  # also if the interrupt came in code that ignores exceptions
-                        raise KeyboardInterrupt
-                    session.report(self.name, done, len(cells))
+            running = {pool.submit(self.run, cell): key for key, cell in missing.items()}
+            for future in as_completed(running):
+                if future.cancelled():
+                    continue
+                with interrupts.deferred():
+                    session.store.keep_fact(running[future], future.result())
+                    finished[running[future]] = future.result()
+                if interrupts.seen:  # also if the interrupt came in code that ignores exceptions
+                    raise KeyboardInterrupt
+                session.report(self.name, sum(key in finished for key, _ in cells), len(cells))
+                if session.is_over():  # cells that a worker has begun are finished
+                    for other in running:
+                        other.cancel()
+        rows = [row for key, _ in cells for row in finished.get(key, [])]
+        return rows, sum(key not in finished for key, _ in cells)
 
-    def _run_all(
-        self, cells: Sequence[Cell], pool: ProcessPoolExecutor, session: Session
-    ) -> Iterator[tuple[Cell, list[Row]]]:
-        """Run cells until all are finished, or until the deadline and then those that have been started."""
-        waiting = list(reversed(cells))
-        running: dict[Future[list[Row]], Cell] = {}
-        while running or waiting:
-            # Enough to keep every worker busy, and few that have been started when time is up.
-            while waiting and len(running) < 2 * session.workers:
-                cell = waiting.pop()
-                running[pool.submit(self.run, cell)] = cell
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-            if session.is_over():
-                waiting = []
+
+def key_of(cell: Row) -> str:
+    """Return the name under which a store keeps the rows of a cell, the same for equal settings."""
+    return json.dumps(cell, sort_keys=True)
 
 
 @contextmanager

@@ -1,136 +1,199 @@
-"""ε̂ against trials, canaries or dimension: the paper's Figure 2 and the three like it in Appendix E."""
+"""ε̂ against trials, canaries or dimension: the paper's Figure 2, the three like it in Appendix E, and Figure 3, left."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from lidp.designs import CoinFlip, Design, LeaveOneOut
-from lidp.mechanisms.gaussian import GaussianDraws, draw_gaussian
+from lidp.designs import CoinFlip, LeaveOneOut
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Cell, Row, Scale
+from lidp.reproduce.experiment import Finding, Scale, experiment
+from lidp.reproduce.setting import SINGLE
 from lidp.reproduce.simulation import Simulation
-from lidp.scores import Scores
-from lidp.stats.coin_wager import CoinWager
-from lidp.stats.lifted_betting import LiftedBetting
-from lidp.stats.method import Method
+from lidp.reproduce.tables import Row, average, group, mean_and_error, select
 
-SINGLE = "DP + Wilson"
 _SINGLE_FACTOR = 16
 """How many times more repetitions and tunings one canary gets: it is noisier, cheaper, and compared with K canaries."""
+FIRST, SECOND, FOURTH = "1st-order Wilson", "2nd-order Wilson", "4th-order Wilson"
+_MANY = 32
+_TOO_SMALL = "not judged: K/d = .1 of interference against a variance of 4.6 is a hundredth of ε̂, less than the noise"
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One point of a sweep."""
 
     trials: int
     canaries: int
     dimension: int = setting.DIMENSION
 
-    def draw(self, seed: int, design: Design | None = None) -> GaussianDraws:
-        """Draw the canaries and noise of an audit, for every ε. Cells run in parallel, so each uses one thread."""
-        design = design or LeaveOneOut(self.canaries, self.canaries)
-        return draw_gaussian(design, trials=self.trials, dimension=self.dimension, seed=seed, threads=1)
+
+def _cells(points: dict[Scale, list[Point]], scale: Scale) -> list[Row]:
+    """Return one cell per point and tuning: it tunes thresholds, and measures ε̂ on the repetitions that use them."""
+    many = setting.REPETITIONS if scale is Scale.PAPER else 3
+    baselines = [Point(point.trials, 1, point.dimension) for point in points[scale]]
+    cells = []
+    for point in dict.fromkeys([*points[scale], *baselines]):
+        factor = _SINGLE_FACTOR if point.canaries == 1 else 1
+        tunings = min(factor * setting.TUNINGS, factor * many)
+        # Bets on one canary are as noisy, but nothing is compared with them: no more repetitions than for many.
+        bets = many if point in points[scale] else 0
+        for tuning in range(tunings):
+            repetitions = list(range(tuning, factor * many, tunings))
+            cells.append(point._asdict() | {"tuning": tuning, "repetitions": repetitions, "bets": bets})
+    # The longest first, so that workers finish together.
+    return sorted(cells, key=lambda cell: -cell["trials"] * cell["canaries"] ** 2)
 
 
-class Sweep(Simulation):
-    """ε̂ of every method at several points, with thresholds tuned on separate trials."""
-
-    @abstractmethod
-    def points(self, scale: Scale) -> list[Point]:
-        """Return the points at which to measure."""
-
-    def repetitions(self, scale: Scale, canaries: int) -> int:
-        """Return the number of repetitions."""
-        many = setting.REPETITIONS if scale is Scale.PAPER else 3
-        return _SINGLE_FACTOR * many if canaries == 1 else many
-
-    def cells(self, scale: Scale, done: Sequence[Row]) -> list[Cell]:
-        points = self.points(scale)
-        with_baselines = list(dict.fromkeys([*points, *(Point(point.trials, 1, point.dimension) for point in points)]))
-        tuned = defaultdict(list)
-        for row in done:
-            if row["step"] == "tune":
-                point = Point(row["trials"], row["canaries"], row["dimension"])
-                threshold = {name: row[name] for name in ("nominal", "method", "candidates", "threshold")}
-                tuned[point, row["repetition"]].append(threshold)
-        cells = []
-        for point in with_baselines:
-            repetitions = self.repetitions(scale, point.canaries)
-            tunings = min(setting.TUNINGS * (_SINGLE_FACTOR if point.canaries == 1 else 1), repetitions)
-            cells += [Cell({"step": "tune", **asdict(point), "repetition": r}) for r in range(tunings)]
-            for r in range(repetitions):
-                if (point, r % tunings) in tuned:
-                    # Bets on one canary are as noisy, but nothing is compared with them: no more repetitions than for many.
-                    bet = point in points and r < self.repetitions(scale, 2)
-                    settings = {"step": "measure", **asdict(point), "repetition": r, "bet": bet}
-                    cells.append(Cell(settings, given=tuned[point, r % tunings]))
-        for point in points:
-            for r in range(self.repetitions(scale, 2)):
-                cells.append(Cell({"step": "flip", **asdict(point), "repetition": r}))
-        # The longest first, so that workers finish together.
-        return sorted(cells, key=lambda cell: -cell.settings["trials"] * cell.settings["canaries"] ** 2)
-
-    def run(self, cell: Cell) -> list[Row]:
-        settings, step = cell.settings, cell.settings["step"]
-        point = Point(settings["trials"], settings["canaries"], settings["dimension"])
-        common = {"step": step, **asdict(point), "repetition": settings["repetition"]}
-        draws = point.draw(cell.seed, CoinFlip(point.canaries) if step == "flip" else None)
-        rows = []
+def _run(cell: Row) -> list[Row]:
+    """Tune thresholds, and measure ε̂ of every method on fresh draws for each repetition and every nominal ε."""
+    point = {name: cell[name] for name in Point._fields}
+    design = LeaveOneOut(cell["canaries"], cell["canaries"])
+    draws = setting.draw(design, **point, step="tune", repetition=cell["tuning"])
+    tuned = {nominal: setting.tune(draws.scores(setting.noise(nominal))) for nominal in setting.NOMINAL}
+    rows = []
+    for repetition in cell["repetitions"]:
+        bet = repetition < cell["bets"]
+        draws = setting.draw(design, **point, step="measure", repetition=repetition, bet=bet)
+        flips = setting.draw(CoinFlip(cell["canaries"]), **point, step="flip", repetition=repetition) if bet else None
         for nominal in setting.NOMINAL:
-            scores = draws.scores(setting.noise(nominal))
-            results: list[Row] = []
-            if step == "tune":
-                results += setting.tune(scores)
-            if step == "measure":
-                results += setting.measure(scores, select(cell.given, nominal=nominal))
-            if step == "flip":
-                results.append(_bet("coin wager", CoinWager(), scores))
-            elif settings.get("bet"):
-                results.append(_bet("lifted betting", LiftedBetting(), scores))
-            rows += [common | {"nominal": nominal} | row for row in results]
-        return rows
-
-    def table(self, rows: Sequence[Row]) -> list[Row]:
-        bounds = defaultdict(list)
-        for row in rows:
-            if row["step"] != "tune":
-                point = (row["trials"], row["canaries"], row["dimension"])
-                bounds[(row["nominal"], method_of(row), row["candidates"], *point)].append(row["epsilon"])
-        return [
-            {
-                "nominal_epsilon": nominal,
-                "exact_epsilon": setting.exact_epsilon(nominal),
-                "method": method,
-                "candidates": candidates,
-                "trials": trials,
-                "canaries": canaries,
-                "dimension": dimension,
-                "models": models_spent(method, trials),
-            }
-            | setting.mean_columns(values)
-            for (nominal, method, candidates, trials, canaries, dimension), values in sorted(bounds.items())
-        ]
+            sigma = setting.noise(nominal)
+            scores = draws.scores(sigma)
+            bounds = setting.measure(scores, tuned[nominal])
+            if flips is not None:
+                bounds += [setting.bet("lifted betting", scores), setting.bet("coin wager", flips.scores(sigma))]
+            rows += [point | {"repetition": repetition, "nominal_epsilon": nominal} | bound for bound in bounds]
+    return rows
 
 
-def method_of(row: Row) -> str:
-    """Return the name of a row's method in tables: first order with one canary is the paper's baseline."""
-    return SINGLE if row["canaries"] == 1 and row["method"] == "1st-order Wilson" else str(row["method"])
+def _table(rows: Sequence[Row]) -> list[Row]:
+    """Return the mean ε̂ of every method at every point."""
+    measured = (
+        row | setting.method_and_models(row) | {"exact_epsilon": setting.exact_epsilon(row["nominal_epsilon"])}
+        for row in sorted(rows, key=lambda row: row["repetition"])
+    )
+    kind = ("nominal_epsilon", "exact_epsilon", "method", "candidates")
+    return average(measured, *kind, "trials", "canaries", "dimension", "models")
 
 
-def models_spent(method: str, trials: int) -> int:
-    """Return the models trained: one per coin-flip trial, two per leave-one-out trial, and as many again for tuning."""
-    return trials * {"coin wager": 1, "lifted betting": 2}.get(method, 4)
+def _source(name: str, smoke: list[Point], paper: list[Point]) -> Simulation:
+    return Simulation(name, partial(_cells, {Scale.SMOKE: smoke, Scale.PAPER: paper}), _run)
 
 
-def select(table: Sequence[Row], **values: object) -> list[Row]:
-    """Return the rows of a table with these values."""
-    return [row for row in table if all(row[name] == value for name, value in values.items())]
+_BY_TRIALS = _source(
+    "gaussian-trials",
+    smoke=[Point(2**power, math.isqrt(2**power)) for power in (8, 10)],
+    paper=[Point(2**power, math.isqrt(2**power)) for power in (8, 10, 12, 14, 16)],
+)
+_BY_CANARIES = _source(
+    "gaussian-canaries",
+    smoke=[Point(256, canaries) for canaries in (1, 4, 32)],
+    paper=[Point(1024, 2**power) for power in range(11)],
+)
+_BY_DIMENSION = _source(
+    "gaussian-dimension",
+    smoke=[Point(256, 16, 10**power) for power in (2, 4)],
+    paper=[Point(1024, 32, 10**power) for power in (2, 3, 4, 5, 6)],
+)
 
 
-def _bet(name: str, method: Method, scores: Scores) -> Row:
-    bound = method.bound(scores, delta=setting.DELTA, failure_probability=setting.BETA)
-    return {"method": name, "candidates": setting.NO_CANDIDATES, "epsilon": bound.epsilon}
+@experiment("gaussian-trials", "ε̂ against the number of trials n, K = √n canaries", _table, _BY_TRIALS)
+def gaussian_trials(table: Sequence[Row]) -> Iterator[Finding]:
+    """Many canaries need fewer trials than one, and betting fewer than intervals."""
+    for method, trials, paper in ((SECOND, 1024, 0.67), (SECOND, 4096, 0.85), (SINGLE, 4096, 0.67), (SINGLE, 65536, 0.85)):
+        for candidates in ("paper", "tail"):
+            tolerance = 0.03 if candidates == "paper" else None  # the paper has no numbers for other candidates
+            for row in select(table, nominal_epsilon=2.0, method=method, trials=trials, candidates=candidates)[:1]:
+                statement = f"{method}, n = {trials:,}, ε = 2, {candidates} candidates: ε̂"
+                note = f"standard error {row['standard_error']:.3f}"
+                yield Finding(statement, row["epsilon_hat"], paper, tolerance, note=note)
+    for method in setting.BETS:
+        for row in select(table, nominal_epsilon=2.0, method=method):
+            if row["trials"] in (1024, 4096, 65536):
+                statement = f"{method}, {row['trials']:,} trials ({row['models']:,} models), ε = 2: ε̂"
+                yield Finding(statement, row["epsilon_hat"], note=f"standard error {row['standard_error']:.3f}")
+
+
+@experiment("gaussian-canaries", "ε̂ against the number of canaries K", _table, _BY_CANARIES)
+def gaussian_canaries(table: Sequence[Row]) -> Iterator[Finding]:
+    """With more canaries intervals get narrower, until the canaries interfere with one another."""
+    rows = select(table, nominal_epsilon=2.0, method=SECOND, candidates="paper")
+    best = max(rows, key=lambda row: row["epsilon_hat"])
+    which = f"{SECOND}, n = {best['trials']:,}, ε = 2"
+    note = "the paper: K between 32 and 256 performs well"
+    yield Finding(f"{which}: the best K", best["canaries"], at_least=32, at_most=256, note=note)
+    yield Finding(f"{which}: ε̂ at the best K", best["epsilon_hat"])
+
+
+@experiment("gaussian-dimension", "ε̂ against the dimension d", _table, _BY_DIMENSION)
+def gaussian_dimension(table: Sequence[Row]) -> Iterator[Finding]:
+    """In more dimensions canaries interfere less, and bounds get larger."""
+    rows = select(table, nominal_epsilon=2.0, method=SECOND, candidates="paper")
+    rows.sort(key=lambda row: row["dimension"])
+    lowest, highest = rows[0], rows[-1]
+    statement = f"{SECOND}, ε = 2: gain in ε̂ from d = {lowest['dimension']:,} to {highest['dimension']:,}"
+    gain = highest["epsilon_hat"] - lowest["epsilon_hat"]
+    yield Finding(statement, gain, at_least=0.0, note="the paper: tighter monotonically")
+    drops = [
+        (a["epsilon_hat"] - b["epsilon_hat"]) / (a["standard_error"] ** 2 + b["standard_error"] ** 2) ** 0.5
+        for a, b in itertools.pairwise(rows)
+        if a["standard_error"] or b["standard_error"]
+    ]
+    statement = f"{SECOND}, ε = 2: largest drop from one d to the next, in standard errors"
+    note = "standard errors over repetitions and tunings"
+    yield Finding(statement, max(drops, default=0.0), at_most=3.0, note=note)
+
+
+def _bias_variance_table(rows: Sequence[Row]) -> list[Row]:
+    """Split ε̂ at each K into the cost of other canaries (bias) and the gain of higher orders (variance)."""
+    measured = [row for row in rows if row["candidates"] in setting.CANDIDATES]
+    measured.sort(key=lambda row: row["repetition"])
+    columns = ("nominal_epsilon", "candidates", "canaries")
+    bounds = {
+        key: {row["repetition"]: row["epsilon"] for row in repetitions}
+        for key, repetitions in group(measured, *columns, "method").items()
+    }
+    table = []
+    for nominal, candidates, canaries in sorted(group(measured, *columns)):
+        first, alone = bounds[nominal, candidates, canaries, FIRST], bounds.get((nominal, candidates, 1, FIRST))
+        if alone is None:  # the deadline left out one canary
+            continue
+        mean, error = mean_and_error(list(first.values()))
+        base, base_error = mean_and_error(list(alone.values()))
+        line: Row = dict(zip(columns, (nominal, candidates, canaries), strict=True))
+        line |= {"bias": mean - base, "bias_error": 0.0 if canaries == 1 else math.hypot(error, base_error)}
+        for order, method in ((2, SECOND), (4, FOURTH)):
+            # Both orders see the same trials, hence differences repetition by repetition.
+            higher = bounds.get((nominal, candidates, canaries, method), {})
+            gains = [epsilon - first[repetition] for repetition, epsilon in higher.items()]
+            gain, gain_error = mean_and_error(gains) if gains else ("", "")
+            line |= {f"variance_gain_{order}": gain, f"variance_gain_{order}_error": gain_error}
+        table.append(line)
+    return table
+
+
+@experiment(
+    "gaussian-bias-variance",
+    "ΔBias(K) = ε̂(K, 1) - ε̂(1, 1) and ΔVar(K, ℓ) = ε̂(K, ℓ) - ε̂(K, 1)",
+    _bias_variance_table,
+    _BY_CANARIES,
+)
+def gaussian_bias_variance(table: Sequence[Row]) -> Iterator[Finding]:
+    """Other canaries cost little, and higher orders gain."""
+    for nominal, expectation in ((8.0, "the paper: negative, and worse with K"), (2.0, _TOO_SMALL)):
+        limit = 0.0 if nominal == 8.0 else None
+        many = [row for row in select(table, nominal_epsilon=nominal, candidates="paper") if row["canaries"] >= _MANY]
+        if many:
+            least, most = many[0], many[-1]
+            statement = f"ΔBias at K = {most['canaries']:,}"
+            note = f"{expectation}; standard error {most['bias_error']:.3f}"
+            yield Finding(f"{statement}, ε = {nominal:g}", most["bias"], at_most=limit, note=note)
+            statement += f" minus that at K = {least['canaries']:,}, ε = {nominal:g}"
+            yield Finding(statement, most["bias"] - least["bias"], at_most=limit, note=expectation)
+    rows = [row for row in select(table, candidates="paper") if row["canaries"] > 1]
+    smallest = min(row["variance_gain_2"] for row in rows)
+    yield Finding("ΔVar(K, 2), the smallest over K and ε", smallest, at_least=0.0, note="the paper: positive")
+    gains = [row["variance_gain_2"] for row in select(rows, nominal_epsilon=2.0)]
+    yield Finding("ΔVar(K, 2) at the largest K, ε = 2", gains[-1], at_least=0.0)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import lidp
-from lidp.claim import Claim
-from lidp.designs import CoinFlip, Design, LeaveOneOut
-from lidp.errors import AuditFailed
+from lidp.arrays import Floats
+from lidp.designs.trial_record import TrialRecord
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Computed, Experiment, Scale, Session, Source, seed_of
-from lidp.scores import Scores
+from lidp.reproduce.experiment import Scale, Session, Source, seed_of
+from lidp.reproduce.tables import Row
+from lidp.reproduce.training_schedules import Schedule
+from lidp.stats.registry import point_method
 from lidp.streams import Purpose, stream
-from lidp.target import Prepared, Target
+from lidp.trials.executors import Executor, Processes
+from lidp.trials.setup import Setup
 
 SCORES = ("centred", "raw")
 """Scores relative to pilot models, and the paper's plain inner product or loss."""
@@ -32,24 +32,6 @@ STEPS = ("tune", "measure", "flip")
 """Leave-one-out trials to tune thresholds on, others to compute bounds on, and coin-flip trials."""
 GRADIENT_PILOTS = 4
 """Pilot models, trained without noise, for canaries that are gradients."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Data, model and training of one data set and model of the paper at one scale. Zero records mean all of them."""
-
-    preset: str
-    records: int
-    epochs: float
-    learning_rate: float
-    references: int
-    """pilot models for canaries that are examples; the paper's reference models"""
-    tested: int
-    """test examples that the accuracy is measured on"""
-    classes: int = 0
-    """classes of synthetic purchases; 0 for real data"""
-    accountant: str = "rdp"
-    """as in the paper"""
 
 
 @dataclass(frozen=True)
@@ -65,9 +47,20 @@ class Run:
     seed: int = 0
 
     @property
-    def design(self) -> Design:
+    def columns(self) -> Row:
+        """The columns of tables that describe it."""
+        names = {"pair": self.pair, "records": self.schedule.records, "canary": self.canary}
+        return names | {"nominal_epsilon": self.nominal, "canaries": self.canaries}
+
+    @property
+    def claim(self) -> lidp.Claim:
+        """The claim that the noise is calibrated for."""
+        return lidp.Claim(epsilon=self.nominal, delta=setting.DELTA)
+
+    @property
+    def design(self) -> lidp.Design:
         """Which canaries are inserted."""
-        return CoinFlip(self.canaries) if self.step == "flip" else LeaveOneOut(self.canaries, self.canaries)
+        return lidp.CoinFlip(self.canaries) if self.step == "flip" else lidp.LeaveOneOut(self.canaries, self.canaries)
 
     @property
     def pilots(self) -> int:
@@ -84,29 +77,30 @@ class Run:
         """The name of its store."""
         return f"{self.canary}-epsilon-{self.nominal:g}-canaries-{self.canaries}-{self.step}-{self.audit_seed:016x}.db"
 
-    def audit(self, store: Path, trials: int, *, workers: int = 1, watch: Any = None) -> FinishedRun:
-        """Run the audit, or resume it, and return its finished trials."""
+    def audit(self, folder: Path, trials: int, executor: Executor, watch: Any = None) -> FinishedRun:
+        """Run the audit, or resume it, as far as the executor goes, and return its finished trials."""
         result = lidp.audit(
             _target(replace(self, step="")),
-            claim=Claim(epsilon=self.nominal, delta=setting.DELTA),
+            claim=self.claim,
             design=self.design,
             trials=trials,
+            method=point_method(self.design, self.claim),  # as in the paper; its bounds are computed later, from the scores
             seed=self.audit_seed,
             stop_when="never",
-            workers=workers,
-            store=store,
-            retry=True,  # a trial draws from its random streams alone: running it again changes nothing
+            store=folder / self.file_name,
+            executor=executor,
             watch=watch,
         )
         return FinishedRun.of(self, result)
 
-    def recall(self, store: Path) -> FinishedRun | None:
-        """Return the finished trials of a store, None if there are none."""
+    def recall(self, folder: Path) -> FinishedRun | None:
+        """Return the finished trials of its store, None if there are none."""
+        store = folder / self.file_name
         if not store.exists():
             return None
         try:
             result = lidp.result_of(store)
-        except AuditFailed:  # no trial is finished
+        except lidp.AuditFailed:  # no trial is finished
             return None
         return FinishedRun.of(self, result)
 
@@ -116,7 +110,7 @@ class FinishedRun:
     """The finished trials of a run."""
 
     run: Run
-    scores: dict[str, Scores]
+    scores: dict[str, lidp.Scores]
     """by kind: centred and raw"""
     accuracies: list[list[float]]
     """for each trial the test accuracy of each of its models"""
@@ -136,88 +130,75 @@ class FinishedRun:
         for note in result.notes:
             if note.failures:
                 reason = next(iter(note.failures.values())).strip().splitlines()[-1]
-                raise AuditFailed(
+                raise lidp.AuditFailed(
                     f"trial {note.index} of {run.file_name} failed ({reason}); delete that file and run again"
                 )
         # Trials are left out because of the deadline, which does not depend on scores.
         centred = result.scores.as_planned()
         arrays: dict[str, Any] = centred.to_arrays()
-        noted = [note.metadata for note in result.notes]
-        arms: list[str] = [name for name in ("inserted", "held_out", "scores") if name in arrays]
-        raw: dict[str, Any] = {name: np.array([_unpack(metadata[f"{name}_raw"]) for metadata in noted]) for name in arms}
-        accuracies = [[metadata[f"{name}_accuracy"] for name in arms] for metadata in noted]
-        return cls(run, {"centred": centred, "raw": Scores(**arrays | raw)}, accuracies)
+        arms = [name for name in ("inserted", "held_out", "scores") if name in arrays]
+        raw: dict[str, Any] = {
+            name: np.array([json.loads(note.metadata[f"{name}_raw"]) for note in result.notes]) for name in arms
+        }
+        accuracies = [[note.metadata[f"{name}_accuracy"] for name in arms] for note in result.notes]
+        return cls(run, {"centred": centred, "raw": lidp.Scores(**arrays | raw)}, accuracies)
 
 
-class TrainedModels(Source, Experiment):
-    """An experiment on trained models, which is its own source. Its cells are trials."""
-
-    code = (
-        "streams.py", "designs/*.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py",
-        "training/*.py", "reproduce/training_runs.py",
-    )  # fmt: skip
-    scales: ClassVar[tuple[Scale, ...]] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        return (self,)
-
-    @abstractmethod
-    def runs(self, scale: Scale) -> dict[Run, int]:
-        """Return the runs in the order in which they are computed, with the number of trials of each."""
-
-    def stages(self, scale: Scale) -> Sequence[int]:
-        """Return the numbers of trials that all runs reach before any run goes on to the next, the largest last."""
-        return (max(self.runs(scale).values()),)
-
-    def compute(self, session: Session) -> Computed:
-        runs = self.runs(session.scale)
-        folder = session.store.path.parent / "runs"
-        recalled = {run: run.recall(folder / run.file_name) for run in runs}
-        finished = {run: kept for run, kept in recalled.items() if kept is not None}
-        for stage in self.stages(session.scale):
-            for run, trials in runs.items():
-                limit = stage
-                while (done := finished[run].trials if run in finished else 0) < min(stage, trials):
-                    if session.is_over():
-                        break
-                    others = sum(one.trials for one in finished.values()) - done
-                    watch = _Watch(self.name, session, others, sum(runs.values()), math.inf if limit >= trials else limit)
-                    kept = watch.audit(run, folder / run.file_name, trials)
-                    finished |= {} if kept is None else {run: kept}
-                    limit += session.workers  # a worker that was stopped may have left a gap before later trials
-        rows = [finished[run] for run in runs if run in finished]
-        return Computed(rows, sum(runs.values()) - sum(one.trials for one in rows))
-
-
-@dataclass
-class _Watch:
-    """Report the progress of a run, and stop it at a number of trials or at the deadline of the session."""
+@dataclass(frozen=True)
+class TrainedModels(Source):
+    """Audits of trained models. Its cells are trials, and its rows are finished runs."""
 
     name: str
-    session: Session
-    others: int
-    """finished trials of other runs"""
-    planned: int
-    """trials of all runs"""
-    limit: float
-    """finished trials at which the run is stopped"""
-    stops: bool = False
+    runs: Callable[[Scale], dict[Run, int]]
+    """returns the runs in the order in which they are computed, with the number of trials of each"""
+    stages: Mapping[Scale, Sequence[int]] = field(default_factory=dict)
+    """numbers of trials that all runs reach before any run goes on to the next"""
+    scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)
+    code = (
+        "streams.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py", "training/*.py",
+        "reproduce/training_runs.py",
+    )  # fmt: skip
 
-    def __call__(self, progress: lidp.Progress) -> None:
-        self.session.report(self.name, self.others + progress.done, self.planned)
-        self.stops = self.session.is_over() or progress.done >= self.limit
-        if self.stops:
-            raise KeyboardInterrupt  # which an audit takes as a request to save its trials and stop
+    def compute(self, session: Session) -> tuple[list[Any], int]:
+        runs = self.runs(session.scale)
+        planned = sum(runs.values())
+        folder = session.store.path.parent / "runs"
+        finished = {run: kept for run in runs if (kept := run.recall(folder)) is not None}
+        for stage in (*self.stages.get(session.scale, ()), max(runs.values())):
+            for run, trials in runs.items():
+                done = finished[run].trials if run in finished else 0
+                if session.is_over() or done >= min(stage, trials):
+                    continue
+                others = sum(one.trials for one in finished.values()) - done
+                # A trial draws from its random streams alone: running it again after a process died changes nothing.
+                executor = _StageExecutor(session.workers, retry=True, stage=stage, is_over=session.is_over)
+                watch = functools.partial(self._report, session, others, planned)
+                try:
+                    finished[run] = run.audit(folder, trials, executor, watch)
+                except lidp.AuditFailed:
+                    if not session.is_over():  # else no trial was finished before the deadline
+                        raise
+        rows = [finished[run] for run in runs if run in finished]
+        return rows, planned - sum(one.trials for one in rows)
 
-    def audit(self, run: Run, store: Path, trials: int) -> FinishedRun | None:
-        """Audit until the run is stopped; return its finished trials, None if there are none."""
-        try:
-            return run.audit(store, trials, workers=self.session.workers, watch=self)
-        except lidp.AuditInterrupted as interrupt:
-            if not self.stops:
-                raise
-            return None if interrupt.result is None else FinishedRun.of(run, interrupt.result)
+    def _report(self, session: Session, others: int, planned: int, progress: lidp.Progress) -> None:
+        session.report(self.name, others + progress.done, planned)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StageExecutor(Processes):
+    """Runs trials in worker processes: those with numbers below ``stage``, and until time is over."""
+
+    stage: int
+    is_over: Callable[[], bool]
+
+    def run(self, setup: Setup, indices: Sequence[int]) -> Iterator[list[TrialRecord]]:
+        results: Any = super().run(setup, [index for index in indices if index < self.stage])
+        with closing(results):
+            for records in results:
+                yield records
+                if self.is_over():
+                    break
 
 
 @dataclass(frozen=True)
@@ -232,9 +213,11 @@ class _BothScores:
     auxiliary: ClassVar[int] = 0
     sequential: ClassVar[bool] = False
 
-    def score_trial(self, context: Any, prepared: Any) -> NDArray[np.float64]:
-        context.notes["raw"] = _pack(self.raw.many(context.output, context.tested, prepared))
-        return _unpack(_pack(self.centred.many(context.output, context.tested, prepared)))
+    def score_trial(self, context: Any, prepared: Any) -> Floats:
+        scores = [kind.many(context.output, context.tested, prepared) for kind in (self.centred, self.raw)]
+        centred, raw = (np.asarray(values, dtype=np.float32).astype(np.float64) for values in scores)
+        context.notes["raw"] = json.dumps(raw.tolist())
+        return centred
 
 
 @dataclass(frozen=True)
@@ -244,8 +227,8 @@ class _SharedPilots:
     pilots: Any
     seed: int
 
-    def __call__(self, dataset: Any, _rng: np.random.Generator) -> Prepared:
-        prepared: Prepared = self.pilots(dataset, stream(self.seed, trial=0, purpose=Purpose.PREPARATION))
+    def __call__(self, dataset: Any, _rng: np.random.Generator) -> lidp.Prepared:
+        prepared: lidp.Prepared = self.pilots(dataset, stream(self.seed, trial=0, purpose=Purpose.PREPARATION))
         return prepared
 
 
@@ -260,17 +243,16 @@ def _data(preset: str, classes: int, records: int, tested: int) -> Any:
 
 
 @functools.lru_cache(maxsize=16)  # all of a scale
-def _target(run: Run) -> Target:
+def _target(run: Run) -> lidp.Target:
     """Return the target of a run without a step: it is the same for all steps."""
     from lidp.training import find_preset, training_target
 
     schedule, preset = run.schedule, find_preset(run.schedule.preset)
+    options = {name: getattr(schedule, name) for name in ("epochs", "learning_rate", "accountant")}
     target = training_target(
         _data(schedule.preset, schedule.classes, schedule.records, schedule.tested),
-        Claim(epsilon=run.nominal, delta=setting.DELTA),
-        training=preset.training(
-            epochs=schedule.epochs, learning_rate=schedule.learning_rate, accountant=schedule.accountant
-        ),
+        run.claim,
+        training=preset.training(**options),
         canary=run.canary,
         canaries=run.canaries,
         pilots=run.pilots,
@@ -279,11 +261,3 @@ def _target(run: Run) -> Target:
     ).target
     both = _BothScores(replace(target.score, centred=True), replace(target.score, centred=False))
     return replace(target, score=both, prepare=_SharedPilots(target.prepare, run.audit_seed))
-
-
-def _pack(array: NDArray[np.floating]) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
-
-
-def _unpack(text: str) -> NDArray[np.float64]:
-    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float64)

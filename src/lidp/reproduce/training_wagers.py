@@ -1,22 +1,19 @@
-"""How large ε̂ of the coin wager gets with a hundred trained models, pilots included."""
+"""How large ε̂ of the coin wager gets with about a hundred trained linear models, pilots included."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lidp.reproduce import setting
-from lidp.reproduce.experiment import Finding, Row, Scale
-from lidp.reproduce.sweeps import select
-from lidp.reproduce.training_pairs import FMNIST_LINEAR
+from lidp.reproduce.experiment import Finding, Scale, experiment
+from lidp.reproduce.tables import Row, average, group, select
 from lidp.reproduce.training_runs import GRADIENT_PILOTS, FinishedRun, Run, TrainedModels
-from lidp.scores import Scores
-from lidp.stats.coin_wager import CoinWager
+from lidp.reproduce.training_schedules import SCHEDULES
 
 MEASURED = (16, 32, 48, 64, 96, 128)
 """Numbers of trained models, pilots included, at which the bound is computed."""
+_PAIR = "fmnist-linear"
 
 
 @dataclass(frozen=True)
@@ -40,53 +37,44 @@ BUDGETS = (
 )
 
 
-class Wagers(TrainedModels):
-    """ε̂ of the coin wager with about a hundred models of the paper's linear model, for gradient canaries."""
+def _runs(scale: Scale) -> dict[Run, int]:
+    runs = {}
+    for budget in BUDGETS:
+        schedule = replace(SCHEDULES[_PAIR][Scale.PAPER], tested=1_000, records=budget.records)
+        # At scale smoke, fewer steps on the same data.
+        changes: Row = {"accountant": "pld"} if scale is Scale.PAPER else {"epochs": 100 / budget.records}
+        for seed in range(budget.seeds if scale is Scale.PAPER else 1):
+            run = Run(_PAIR, replace(schedule, **changes), budget.canary, budget.nominal, budget.canaries, "flip", seed)
+            runs[run] = budget.models - GRADIENT_PILOTS
+    return runs
 
-    name = "fmnist-wagers"
-    about = "ε̂ of the coin wager with 96 and 128 trained models, pilots included: fmnist-linear, gradient canaries"
-    scales = (Scale.SMOKE, Scale.PAPER)
 
-    def runs(self, scale: Scale) -> dict[Run, int]:
-        runs = {}
-        for budget in BUDGETS:
-            schedule = replace(FMNIST_LINEAR.schedules[Scale.PAPER], tested=1_000, records=budget.records)
-            schedule = replace(schedule, accountant="pld" if scale is Scale.PAPER else "rdp")
-            if scale is Scale.SMOKE:  # fewer steps on the same data
-                schedule = replace(schedule, epochs=100 / budget.records)
-            for seed in range(budget.seeds if scale is Scale.PAPER else 1):
-                run = Run(FMNIST_LINEAR.name, schedule, budget.canary, budget.nominal, budget.canaries, "flip", seed)
-                runs[run] = budget.models - GRADIENT_PILOTS
-        return runs
+def _table(runs: Sequence[FinishedRun]) -> list[Row]:
+    """Return the mean ε̂ over seeds at numbers of models that all seeds have reached."""
+    columns = ("records", "nominal_epsilon", "canary", "canaries")
+    scored = [one.run.columns | {"scores": one.scores["centred"]} for one in runs]
+    rows = [
+        row | {"models": models} | setting.bet("coin wager", row["scores"][: models - GRADIENT_PILOTS])
+        for seeds in group(scored, *columns).values()
+        for models in MEASURED
+        if models - GRADIENT_PILOTS <= min(row["scores"].trials for row in seeds)
+        for row in seeds
+    ]
+    return average(rows, *columns, "models")
 
-    def table(self, rows: Sequence[FinishedRun]) -> list[Row]:
-        scores: dict[tuple[Any, ...], list[Scores]] = defaultdict(list)
-        for row in rows:
-            run = row.run
-            scores[run.schedule.records, run.nominal, run.canary, run.canaries].append(row.scores["centred"])
-        table = []
-        for key, seeds in sorted(scores.items()):
-            for models in MEASURED:
-                trials = models - GRADIENT_PILOTS
-                if trials > min(one.trials for one in seeds):
-                    continue
-                options = {"delta": setting.DELTA, "failure_probability": setting.BETA}
-                bounds = [CoinWager().bound(one[:trials], **options).epsilon for one in seeds]
-                settings = dict(zip(("records", "nominal_epsilon", "canary", "canaries"), key, strict=True))
-                table.append(settings | {"models": models} | setting.mean_columns(bounds))
-        return table
 
-    def findings(self, table: Sequence[Row]) -> list[Finding]:
-        return [
-            Finding(
-                f"{budget.records:,} records, ε = {budget.nominal:g}, {budget.canary}, K = {budget.canaries}, "
-                f"{budget.models} models: ε̂",
-                row["epsilon_hat"],
-                at_least=budget.at_least,
-                note=f"standard error {row['standard_error']:.3f}, {row['repetitions']} seeds",
-            )
-            for budget in BUDGETS
-            for row in select(
-                table, records=budget.records, canary=budget.canary, canaries=budget.canaries, models=budget.models
-            )
-        ]
+@experiment(
+    "fmnist-wagers",
+    "ε̂ of the coin wager with 96 and 128 trained models, pilots included: fmnist-linear, gradient canaries",
+    _table,
+    TrainedModels("fmnist-wagers", _runs, scales=(Scale.SMOKE, Scale.PAPER)),
+)
+def fmnist_wagers(table: Sequence[Row]) -> Iterator[Finding]:
+    """Compare ε̂ with the goal of each budget."""
+    for budget in BUDGETS:
+        wanted = {name: getattr(budget, name) for name in ("records", "canary", "canaries", "models")}
+        for row in select(table, **wanted):
+            statement = f"{budget.records:,} records, ε = {budget.nominal:g}, {budget.canary}, K = {budget.canaries}, "
+            statement += f"{budget.models} models: ε̂"
+            note = f"standard error {row['standard_error']:.3f}, {row['repetitions']} seeds"
+            yield Finding(statement, row["epsilon_hat"], at_least=budget.at_least, note=note)
