@@ -104,7 +104,7 @@ def test_claims_of_curves_state_their_epsilon():
 
 def test_claim_of_a_curve_in_words():
     text = str(Claim.gaussian(0.5, neighbours="replace-one"))
-    assert text == "the privacy curve of 0.5-GDP, which is (1.993, 1e-05)-DP under replace-one neighbours"
+    assert text == "the privacy curve of 0.5-GDP, which is (1.994, 1e-05)-DP under replace-one neighbours"
 
 
 def test_point_of_a_claimed_curve_is_what_the_curve_promises():

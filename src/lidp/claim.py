@@ -22,7 +22,7 @@ from lidp.curves import (
 from lidp.curves.events import event_to_plain
 from lidp.curves.neighbours import Neighbours
 from lidp.errors import InvalidArgument
-from lidp.rounding import exact
+from lidp.rounding import at_most, exact
 
 __all__ = ["Claim", "Direction", "Neighbours"]
 
@@ -175,5 +175,5 @@ class Claim:
         point = f"({exact(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"
         if self.curve is None:
             return point
-        rounded = f"({self.epsilon:.4g}, {exact(self.delta)})-DP under {self.neighbours} neighbours"
+        rounded = f"({at_most(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"
         return f"the privacy curve of {self.curve}, which is {rounded}"
