@@ -374,7 +374,7 @@ FAULTY = [
     ("no-clipping", "tail-example"),
     ("no-clipping", "mislabelled"),
 ]
-BUDGET = 1024  # of make audit
+BUDGET = 256  # of make audit
 
 
 def preset_target(**options):

@@ -204,6 +204,9 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
             f"{chosen.name} gives bounds up to ε = {largest:g} only, so a claim of {claim.epsilon:g} could never "
             f"be refuted; set largest={2 * claim.epsilon:g}"
         )
+    tested = getattr(chosen, "curve", None)
+    if tested is not None and tested != claim.curve:
+        raise InvalidArgument(f"{chosen.name} tests {tested}, but the claim is {claim}; give the method the claimed curve")
     check_name(chosen)
     chosen.check(design, sequential=sequential)
     return chosen
