@@ -33,14 +33,16 @@ Store = Annotated[
 class CurveOptions:
     """A claimed privacy curve."""
 
-    gaussian_mu: Annotated[float | None, typer.Option(help="Claim μ-GDP: a Gaussian mechanism.", show_default=False)] = None
-    laplace_scale: Annotated[float | None, typer.Option(help="Claim Laplace noise of a scale.", show_default=False)] = None
-    zcdp_rho: Annotated[float | None, typer.Option(help="Claim ρ-zCDP.", show_default=False)] = None
-    noise_multiplier: Annotated[float | None, typer.Option(help="Claim DP-SGD, with the next two.", show_default=False)] = (
-        None
-    )
-    sampling_rate: Annotated[float | None, typer.Option(help="Poisson sampling rate.", show_default=False)] = None
-    steps: Annotated[int | None, typer.Option(help="Number of steps.", show_default=False)] = None
+    gaussian_mu: Annotated[float | None, typer.Option(help="Claim the curve of μ-GDP.", show_default=False)] = None
+    laplace_scale: Annotated[
+        float | None, typer.Option(help="Claim the curve of Laplace noise of this scale.", show_default=False)
+    ] = None
+    zcdp_rho: Annotated[float | None, typer.Option(help="Claim the curve of ρ-zCDP.", show_default=False)] = None
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="Claim DP-SGD; needs the next two options.", show_default=False)
+    ] = None
+    sampling_rate: Annotated[float | None, typer.Option(help="Its Poisson sampling rate.", show_default=False)] = None
+    steps: Annotated[int | None, typer.Option(help="Its number of steps.", show_default=False)] = None
 
     def build_curve_claim(self, delta: float | None, neighbours: Neighbours | str) -> Claim | None:
         """Return the claim of a curve; None if no option claims one.
@@ -72,11 +74,16 @@ class CurveOptions:
 
 
 @dataclass(frozen=True)
-class ClaimOptions(CurveOptions):
-    """The claim under audit: a point (ε, δ), or a privacy curve."""
+class PointOptions:
+    """A claimed point (ε, δ), or the δ at which a curve states its ε."""
 
-    epsilon: Annotated[float | None, typer.Option(help="Claimed ε, if not a curve.", show_default=False)] = None
+    epsilon: Annotated[float | None, typer.Option(help="Claimed ε; or claim a curve.", show_default=False)] = None
     delta: Annotated[float | None, typer.Option(help="Claimed δ.", show_default="0; 1e-5 for curves")] = None
+
+
+@dataclass(frozen=True)
+class ClaimOptions(CurveOptions, PointOptions):
+    """The claim under audit: a point (ε, δ), or a privacy curve."""
 
     def build(self, neighbours: Neighbours | str) -> Claim:
         """Return the claim about this neighbour relation."""
