@@ -25,7 +25,7 @@ from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import METHODS, applicable, bound, default_method, make_method
+from lidp.stats.registry import METHODS, applicable, bound, default_method, make_method, point_method
 from lidp.stats.storable import Storable
 from lidp.store import is_store
 
@@ -35,7 +35,8 @@ FILE is an .npz file with the arrays inserted and held_out, or scores and coins,
 columns trial, score, and arm (inserted or held_out) or coin (0 or 1); or the store of an audit. A higher score means that the
 canary looks more inserted.
 
-Methods: {", ".join(METHODS)}. The default is coin-wager for coins and lifted-betting for arms.
+Methods: {", ".join(METHODS)}. The default is coin-wager for coins and lifted-betting for arms; for
+a claimed curve, curve-wager for coins.
 """
 
 
@@ -130,6 +131,8 @@ def command(
         usual = stored.method if stored is not None else default_method(scores.design)
         curve_claim = judged_curve or (stored.claim if stored is not None else None)
         chosen = _build(kind or type(usual), settings, curve_claim)
+    if claim is not None and judged is not None and kind is None and getattr(chosen, "curve", None) is not None:
+        chosen = point_method(scores.design, judged, like=chosen)  # the store tested a curve, and a point is claimed now
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
@@ -187,8 +190,6 @@ def _build(kind: type[Method], options: dict[str, Any], claim: Claim | None) -> 
     for name in options:
         if name not in known:
             raise InvalidArgument(f"{kind.name} takes no --{name.replace('_', '-')}; leave it out")
-    if "curve" in known and not kind.needs_curve and claim is not None and claim.curve is not None:
-        options = {**options, "curve": claim.curve}
     return make_method(kind, claim, **options)
 
 

@@ -118,9 +118,9 @@ def _epsilon_of(curve: PrivacyCurve, delta: float) -> float:
         return 0.0
     low, high = 0.0, 1.0
     while exceeds(high):
-        low, high = high, 2 * high
-        if high > LARGEST_EPSILON:
+        if high == LARGEST_EPSILON:
             return math.inf
+        low, high = high, min(2 * high, LARGEST_EPSILON)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         if exceeds(middle):

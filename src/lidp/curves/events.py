@@ -5,6 +5,7 @@ Only events that lidp knows by name are made from plain data, so that a store fr
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from reprlib import repr as short
@@ -14,9 +15,12 @@ from lidp import checks
 from lidp.errors import InvalidArgument
 
 _DEEPEST = 16
-_MOST_EVENTS = 10_000
+_MOST_EVENTS = 1000
+_MOST_DISTINCT = 100  # different parts, each of which is computed
+_MOST_IN_FAMILY = 8  # different parts of an event whose whole family is computed
+_MOST_SENSITIVITIES = 20
 _MOST_STEPS = 10_000_000
-_LARGEST_LOSS = 5000.0
+_LARGEST_LOSS = 1000.0
 
 
 class _Kind(NamedTuple):
@@ -120,7 +124,13 @@ def check_event(plain: Any, depth: int = 0) -> Plain:
 
 
 def _check_size(plain: Plain) -> None:
-    """Refuse events whose privacy losses take forever to compute, or more memory than there is."""
+    """Refuse events that the accountant gets wrong, or whose privacy losses take too long or too much memory to compute."""
+    _refuse_repeated_responses(plain)
+    distinct = len(_distinct_parts(plain))
+    if distinct > _MOST_DISTINCT:
+        raise InvalidArgument(
+            f"an event must have at most {_MOST_DISTINCT} different parts, got {distinct:,}; claim the point"
+        )
     steps = count_steps(plain)
     if steps > _MOST_STEPS:
         raise InvalidArgument(f"an event must have at most {_MOST_STEPS:,} steps, got {steps:.6g}")
@@ -132,6 +142,26 @@ def _check_size(plain: Plain) -> None:
         )
 
 
+def _refuse_repeated_responses(plain: Plain, repeated: bool = False) -> None:
+    """Refuse randomised response in a self-composition: the accountant counts it once, however often it is repeated."""
+    if plain["event"] == "RandomizedResponseDpEvent" and repeated:
+        raise InvalidArgument(
+            "dp-accounting counts a RandomizedResponseDpEvent in a SelfComposedDpEvent only once; repeat it in a ComposedDpEvent"
+        )
+    repeated = repeated or (plain["event"] == "SelfComposedDpEvent" and plain["count"] > 1)
+    for part in [plain["of"]] if "of" in plain else plain.get("events", ()):
+        _refuse_repeated_responses(part, repeated)
+
+
+def _distinct_parts(plain: Plain) -> set[str]:
+    """Return the different mechanisms that an event composes, as texts."""
+    if "events" in plain:
+        return set().union(*(_distinct_parts(part) for part in plain["events"]))
+    if plain["event"] == "SelfComposedDpEvent":
+        return _distinct_parts(plain["of"])
+    return {json.dumps(plain, sort_keys=True)}
+
+
 def _values(**named: Any) -> list[Any]:
     """Return the items of a list, which must be neither empty nor too long."""
     ((name, values),) = named.items()
@@ -139,8 +169,9 @@ def _values(**named: Any) -> list[Any]:
         items = [] if isinstance(values, (str, bytes, Mapping)) else list(values)
     except TypeError:
         items = []
-    if not 0 < len(items) <= _MOST_EVENTS:
-        raise InvalidArgument(f"{name} must be a list of 1 to {_MOST_EVENTS:,} items, got {short(values)}")
+    most = _MOST_EVENTS if name == "events" else _MOST_SENSITIVITIES
+    if not 0 < len(items) <= most:
+        raise InvalidArgument(f"{name} must be a list of 1 to {most:,} items, got {short(values)}")
     return items
 
 
@@ -157,7 +188,10 @@ def _expected_loss(plain: Plain) -> float:
         return float(kernel[kind.inverse_noise] * kernel["sensitivity"])
     if kind.noise is None:
         return 0.0
-    noise = kernel[kind.noise] / max(kernel.get("sensitivities", (1.0,)))
+    sensitivity = max(kernel.get("sensitivities", (1.0,)))
+    noise = kernel[kind.noise] / sensitivity if sensitivity else math.inf
+    if noise < 1e-100:
+        return math.inf
     loss = 1 / noise if kernel["event"] == "LaplaceDpEvent" else 0.5 / noise / noise
     # The Kullback-Leibler divergence is convex, and it is at most the chi-squared divergence.
     return float(min(rate * loss, rate**2 * math.expm1(min(2 * loss, 700.0))))
@@ -176,7 +210,9 @@ def event_from_plain(plain: Plain) -> Any:
 
 
 def has_scalable_noise(plain: Plain) -> bool:
-    """Return whether every part of an event that adds noise has an amount of noise to scale."""
+    """Return whether every part of an event that adds noise has an amount of noise to scale, and the parts are few."""
+    if len(_distinct_parts(plain)) > _MOST_IN_FAMILY:
+        return False
     parts = [plain["of"]] if "of" in plain else plain.get("events")
     if parts is not None:
         return all(has_scalable_noise(part) for part in parts)

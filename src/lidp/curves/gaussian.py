@@ -32,8 +32,8 @@ class GaussianCurve(PrivacyCurve):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checks.positive(mu=self.mu))
-        if self.mu > _LARGEST_MU:
-            raise InvalidArgument(f"mu must be at most {_LARGEST_MU:g}, got {self.mu:g}: such a claim promises nothing")
+        if self.mu > LARGEST_MU:
+            raise InvalidArgument(f"mu must be at most {LARGEST_MU:g}, got {self.mu:g}: such a claim promises nothing")
 
     def forward(self, epsilons: Floats) -> Floats:
         from scipy.special import log_ndtr
@@ -67,7 +67,7 @@ class GaussianCurve(PrivacyCurve):
         return {"kind": self.kind, "mu": self.mu}
 
 
-_LARGEST_MU = 40.0
+LARGEST_MU = 40.0
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -138,10 +138,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     from scipy.optimize import brentq
 
     low, high = 1e-12, 1.0
-    while high < _LARGEST_MU and gaussian_delta(high, epsilon) <= delta:
+    while high < LARGEST_MU and gaussian_delta(high, epsilon) <= delta:
         low, high = high, 2 * high
-    if high >= _LARGEST_MU:
-        return _LARGEST_MU
+    if high >= LARGEST_MU:
+        return LARGEST_MU
     if gaussian_delta(low, epsilon) > delta:
         return low
     return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-12))

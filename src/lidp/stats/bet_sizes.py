@@ -16,7 +16,7 @@ import numpy as np
 
 from lidp.arrays import Bools, Floats, Ints
 from lidp.curves import PrivacyCurve
-from lidp.stats.curve_family import CurveFamily
+from lidp.stats.curve_family import CurveFamily, leakier
 
 SUSPECTED_RATIOS = (1.05, 1.15, 1.4)
 """How much more noise than the truth each gambler takes the claim to have."""
@@ -110,7 +110,7 @@ def best_powers(curve: PrivacyCurve, ratio: float, canaries: int) -> tuple[int, 
 
     The search moves one cap at a time, by smaller and smaller steps, as long as the simulated growth increases.
     """
-    suspect = curve.with_noise(1 / ratio) if curve.has_family else curve
+    suspect = leakier(curve, ratio)
     wagers = simulate_wagers(suspect, simulated_trials(canaries), canaries)
     rungs = curve.rungs()
     prices = np.add(*curve.both(rungs))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from lidp.curves import PrivacyCurve
-from lidp.errors import InvalidArgument
+from lidp.designs import Design
+from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.stats.curve_family import CurveFamily, family_of
 
 
@@ -13,6 +14,16 @@ def check_curve(curve: object) -> None:
     """Raise ``InvalidArgument`` unless ``curve`` is a privacy curve or None."""
     if curve is not None and not isinstance(curve, PrivacyCurve):
         raise InvalidArgument(f"curve must be a PrivacyCurve, such as GaussianCurve(mu=0.5), got {curve!r}")
+
+
+def check_neighbours(curve: PrivacyCurve | None, design: Design) -> None:
+    """Raise ``MethodNotApplicable`` if a curve is for other neighbours than a design."""
+    relation = getattr(curve, "neighbours", design.neighbours)
+    if relation != design.neighbours:
+        raise MethodNotApplicable(
+            f"the curve is for {relation} neighbours, these scores are for {design.neighbours} neighbours: "
+            "claim the curve for the neighbours of the scores"
+        )
 
 
 def checked_family(curve: PrivacyCurve, delta: float) -> CurveFamily:

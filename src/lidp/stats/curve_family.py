@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from lidp.arrays import Floats
-from lidp.curves import PrivacyCurve
+from lidp.curves import GaussianCurve, PrivacyCurve
+from lidp.curves.gaussian import LARGEST_MU
 from lidp.errors import InvalidArgument
 
 CLAIMED = 1.0
@@ -56,6 +57,13 @@ class CurveFamily:
 
     def __len__(self) -> int:
         return len(self.noise)
+
+
+def leakier(curve: PrivacyCurve, ratio: float) -> PrivacyCurve:
+    """Return the curve of the same mechanism with the noise divided by ``ratio``, or of a Gaussian one that resembles it."""
+    if curve.has_family:
+        return curve.with_noise(1 / ratio)
+    return GaussianCurve(min(curve.scale * ratio, LARGEST_MU))
 
 
 @lru_cache(maxsize=32)

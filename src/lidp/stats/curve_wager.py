@@ -29,6 +29,7 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
 from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bet_sizes import gambler_caps, kernels, log_charge
+from lidp.stats.claimed_curve import check_neighbours
 from lidp.stats.curve_family import CurveFamily, family_of
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.stats.predicted_coins import PredictedCoins
@@ -85,12 +86,7 @@ class CurveWager(AnytimeMethod):
             raise MethodNotApplicable(
                 "these scores have no coins; use a method for inserted and held-out arms, such as LiftedBetting"
             )
-        relation = getattr(self.curve, "neighbours", design.neighbours)
-        if relation != design.neighbours:
-            raise MethodNotApplicable(
-                f"the curve is for {relation} neighbours, these scores are for {design.neighbours} neighbours: "
-                "claim the curve for the neighbours of the scores"
-            )
+        check_neighbours(self.curve, design)
         if self.canary_by_canary and sequential:
             raise MethodNotApplicable(
                 "canary_by_canary needs scores that each use the output about one canary alone; these use coins of other canaries"
@@ -191,7 +187,9 @@ class CurveWagerRun:
         family, parts = self._family, self.method.direction.parts
         caps = gambler_caps(family, canaries)
         prices = (Direction.FORWARD in parts) * family.forward + (Direction.BACKWARD in parts) * family.backward
-        self._bets = np.exp(family.rungs), caps, log_charge(caps, prices[:, None, :], canaries)
+        with np.errstate(over="ignore"):  # nothing is worth betting at infinite odds
+            odds = np.exp(family.rungs)
+        self._bets = odds, caps, log_charge(caps, prices[:, None, :], canaries)
         self._log_wealth = np.zeros(caps.shape[:2])
         self._reached = np.zeros(len(family))
 

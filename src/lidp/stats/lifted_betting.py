@@ -27,7 +27,7 @@ from lidp.errors import InvalidScores, MethodNotApplicable
 from lidp.rounding import at_least
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
-from lidp.stats.claimed_curve import check_curve
+from lidp.stats.claimed_curve import check_curve, check_neighbours
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.stats.storable import ADDED_LATER
@@ -80,6 +80,7 @@ class LiftedBetting(AnytimeMethod):
     def check(self, design: Design, *, sequential: bool = False) -> None:
         if design.has_coins:
             raise MethodNotApplicable("coin-flip scores have no fixed arms; use a method for coins, such as CoinWager")
+        check_neighbours(self.curve, design)
 
     def describe_rates(self, bound: EpsilonBound) -> dict[str, str]:
         return describe_shares(bound.rates) | {

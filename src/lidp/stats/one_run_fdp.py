@@ -13,7 +13,7 @@ from lidp.designs import Design
 from lidp.epsilon_bound import Guarantee, Hypothesis
 from lidp.errors import MethodNotApplicable
 from lidp.scores import Scores
-from lidp.stats.claimed_curve import check_curve, checked_family, epsilon_after, noise_after
+from lidp.stats.claimed_curve import check_curve, check_neighbours, checked_family, epsilon_after, noise_after
 from lidp.stats.one_run import GuessCounting, Guesses, Outcome, last_rejected
 from lidp.stats.planned_guesses import PlannedGuesses
 from lidp.stats.storable import ADDED_LATER
@@ -53,6 +53,7 @@ class OneRunFDP(GuessCounting):
 
     def check(self, design: Design, *, sequential: bool = False) -> None:
         super().check(design, sequential=sequential)
+        check_neighbours(self.curve, design)
         if isinstance(self.threshold, PlannedGuesses) and self.curve is None:
             raise MethodNotApplicable(
                 f"{self.name} can plan its guesses only for a claimed curve; give one, or use UnionThreshold(8)"

@@ -12,6 +12,7 @@ from lidp import checks
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.errors import InvalidArgument
+from lidp.stats.curve_family import leakier
 from lidp.stats.one_run import Guesses, GuessStrategy
 
 _SIMULATED_COINS = 65_536
@@ -47,7 +48,7 @@ class PlannedGuesses(GuessStrategy):
 def _best_fraction(curve: PrivacyCurve, ratio: float, coins: int, direction: Direction) -> float:
     from lidp.stats.bet_sizes import simulate_wagers
 
-    suspect = curve.with_noise(1 / ratio) if curve.has_family else curve
+    suspect = leakier(curve, ratio)
     wagers = simulate_wagers(suspect, 1, _SIMULATED_COINS)
     # Guesses are made on the most certain coins; in one direction, on the half of them that speak for this side.
     right = wagers.right[0, np.argsort(-wagers.chances[0])]

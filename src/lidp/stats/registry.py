@@ -7,11 +7,12 @@ registration: give the object wherever a method is accepted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from lidp.claim import Claim
+from lidp.curves.curve import LARGEST_EPSILON
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument, MethodNotApplicable
@@ -96,17 +97,18 @@ def point_method(design: Design, claim: Claim | None = None, *, like: Method | N
     if isinstance(like, CurveWager):
         settings["log_odds"] = like.log_odds
     if claim is not None and 2 * claim.epsilon > kind.largest:
-        settings["largest"] = 2 * claim.epsilon
+        settings["largest"] = min(2 * claim.epsilon, LARGEST_EPSILON)
     return kind(**settings)
 
 
 def make_method(kind: type[Method], claim: Claim | None = None, **settings: Any) -> Method:
-    """Return a method of a class, with the claimed curve if it needs one.
+    """Return a method of a class, with the claimed curve if it takes one.
 
     Raises:
         MethodNotApplicable: if it needs one and there is none.
     """
-    if not kind.needs_curve or "curve" in settings:
+    takes_curve = any(item.name == "curve" for item in fields(kind))  # type: ignore[arg-type]  # methods are dataclasses
+    if not takes_curve or "curve" in settings or not (kind.needs_curve or (claim is not None and claim.curve is not None)):
         return kind(**settings)
     if claim is None or claim.curve is None:
         raise MethodNotApplicable(

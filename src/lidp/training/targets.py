@@ -193,9 +193,12 @@ def _claimed_curve(claim: Claim, rate: float, steps: int, training: Training, fa
     if claim.curve is not None or claim.neighbours is not Neighbours.ADD_REMOVE:
         return claim.curve
     honest = _calibrate(claim, rate, steps, training, Fault.WRONG_RATE if fault is Fault.WRONG_RATE else Fault.NONE)
-    return Claim.dpsgd(
-        noise_multiplier=honest.sigma, sampling_rate=honest.rate, steps=honest.steps, delta=claim.delta
-    ).curve
+    try:
+        return Claim.dpsgd(
+            noise_multiplier=honest.sigma, sampling_rate=honest.rate, steps=honest.steps, delta=claim.delta
+        ).curve
+    except InvalidArgument:  # the claim promises so little that its curve cannot be computed; its point can be tested
+        return None
 
 
 def _calibrate(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
