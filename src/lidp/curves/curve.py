@@ -23,6 +23,7 @@ from lidp.arrays import Floats
 
 LARGEST_EPSILON = 1000.0
 """The largest ε that is searched."""
+_LARGEST_SEARCHED = 700.0  # a curve with a larger ε promises nothing, and e^ε would overflow
 _RUNGS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 _SCALE_DELTA = 0.05  # the δ at which a curve is compared with Gaussian ones to find its scale
 
@@ -118,9 +119,9 @@ def _epsilon_of(curve: PrivacyCurve, delta: float) -> float:
         return 0.0
     low, high = 0.0, 1.0
     while exceeds(high):
-        if high == LARGEST_EPSILON:
+        if high == _LARGEST_SEARCHED:
             return math.inf
-        low, high = high, min(2 * high, LARGEST_EPSILON)
+        low, high = high, min(2 * high, _LARGEST_SEARCHED)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         if exceeds(middle):

@@ -146,7 +146,10 @@ def ticks(low: float, high: float, *, least: float = 0.0) -> list[float]:
 def tick_text(value: float) -> str:
     """Return a round number as short text."""
     size = abs(value)
-    if size >= 1e6 or 0 < size < 1e-3:
+    if 0 < size < 1e-3:  # with all its zeros it would not fit beside the axis
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{float(mantissa):g}e{int(exponent)}"
+    if size >= 1e6:
         return f"{value:.2g}"
     return f"{value:,.0f}" if size >= 1000 else f"{value:g}"
 
