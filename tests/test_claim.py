@@ -99,7 +99,7 @@ def test_claims_of_curves_state_their_epsilon():
     assert Claim.zcdp(0.5).epsilon > Claim.gaussian(1.0).epsilon
     every_step = Claim.dpsgd(noise_multiplier=2.0, sampling_rate=1, steps=4)
     assert every_step.epsilon == pytest.approx(Claim.gaussian(1.0).epsilon, rel=1e-3)
-    assert str(every_step.curve) == "4 times (Gaussian (noise_multiplier 2))"
+    assert str(every_step.curve) == "4 steps of Gaussian noise with multiplier 2"
 
 
 def test_claim_of_a_curve_in_words():

@@ -18,7 +18,7 @@ from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.cli.option_groups import with_option_groups
 from lidp.cli.threshold_option import parse_threshold
 from lidp.engine.audit import result_of
-from lidp.epsilon_bound import EpsilonBound
+from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument, LidpError
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import fixed
@@ -149,11 +149,14 @@ def command(
         if provisional:
             typer.echo(PROVISIONAL)
         if judged is not None:
-            claimed = f"the claim {judged}" if judged.curve is None else f"the claim of {judged},"
+            tested = (
+                judged.point if result.hypothesis is Hypothesis.POINT else judged
+            )  # some methods test a curve's point only
+            claimed = f"the claim {tested}" if tested.curve is None else f"the claim of {tested},"
             typer.echo(f"{claimed} is {'refuted' if refuted else 'not refuted'}")
         if judged is not None and result.point is not None:
             point = "refuted too" if result.verdicts(judged)["point"] else "not refuted"
-            typer.echo(f"the claim at this δ alone, {judged.point}, is {point}")
+            typer.echo(f"the claim at this δ alone is {point}")
     return 1 if refuted else 0
 
 

@@ -259,11 +259,16 @@ def describe_event(plain: Plain) -> str:
     name = plain["event"].removesuffix("DpEvent")
     if name == "SelfComposed":
         inner = plain["of"]
+        steps = "1 step" if plain["count"] == 1 else f"{plain['count']:,} steps"
         if inner["event"] == "PoissonSampledDpEvent" and inner["of"]["event"] == "GaussianDpEvent":
             return (
                 f"DP-SGD with noise multiplier {inner['of']['noise_multiplier']:.6g}, sampling rate "
-                f"{inner['sampling_probability']:.6g} and {plain['count']:,} steps"
+                f"{inner['sampling_probability']:.6g} and {steps}"
             )
+        if inner["event"] == "GaussianDpEvent":
+            return f"{steps} of Gaussian noise with multiplier {inner['noise_multiplier']:.6g}"
+        if plain["count"] == 1:
+            return describe_event(inner)
         return f"{plain['count']:,} times ({describe_event(inner)})"
     if name == "PoissonSampled":
         return f"{describe_event(plain['of'])} on Poisson samples at rate {plain['sampling_probability']:.6g}"

@@ -29,7 +29,7 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
 from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bet_sizes import gambler_caps, kernels, log_charge
-from lidp.stats.claimed_curve import check_neighbours
+from lidp.stats.claimed_curve import check_neighbours, epsilon_after, noise_after
 from lidp.stats.curve_family import CurveFamily, family_of
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.stats.predicted_coins import PredictedCoins
@@ -126,12 +126,12 @@ class CurveWagerRun:
     @property
     def epsilon(self) -> float:
         """Return the bound so far."""
-        return float(self._family.epsilons[self._rejected - 1]) if self._rejected else 0.0
+        return epsilon_after(self._family, self._rejected)
 
     @property
     def effective_noise(self) -> float | None:
         """The noise that the mechanism has at most, in units of the claimed noise; None if no amount is excluded yet."""
-        return float(self._family.noise[self._rejected - 1]) if self._rejected else None
+        return noise_after(self._family, self._rejected)
 
     def update(self, scores: Scores) -> float:
         """Wager on further trials, in the order of their indices, and return the bound so far."""
