@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.designs.trial_record import WHOLE_TRIAL
-from lidp.epsilon_bound import EpsilonBound
+from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument
 from lidp.rounding import at_least, at_most, exact
 from lidp.scores import Scores
@@ -208,6 +208,7 @@ class AuditResult:
         lines = [
             f"{self.verdict}: {self.target} claims {self.claim}",
             *self._bounds(),
+            *self._narrow_hypothesis(),
             f"  method     {self.bound.method}",
             f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
             f"  evidence   {self._evidence()}",
@@ -240,6 +241,12 @@ class AuditResult:
             f"  curve      {verdicts['curve']}: {noise} ({bound.certainty})",
             f"  point      {verdicts['point']}: {point} ({bound.point.certainty} of its own)",
         ]
+
+    def _narrow_hypothesis(self) -> list[str]:
+        """Return the line about the hypothesis, where it says more than that the mechanism has the claimed curve."""
+        if self.bound.hypothesis is not Hypothesis.CURVE_BY_CANARY:
+            return []
+        return [f"  hypothesis {self.bound.hypothesis.meaning}"]
 
     def _evidence(self) -> str:
         done = f"{self.bound.trials:,} of {self.planned_trials:,} {self.design.unit}"

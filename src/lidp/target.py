@@ -63,6 +63,8 @@ class Target:
             Audits of another relation are refused.
         curve: what the accountant promises for the mechanism, at every ε. An audit of a point (ε, δ) that follows from it tests
             the whole curve, which takes far fewer models, and then the point.
+        interference: why the score of one canary depends on other canaries of the same run, if it does; None if nobody knows.
+            With a reason, an audit may not count every canary as a trial of its own (``independent_canaries``).
     """
 
     mechanism: Any
@@ -74,6 +76,7 @@ class Target:
     facts: Mapping[str, float | str] = field(default_factory=dict)
     neighbours: Neighbours | None = None
     curve: PrivacyCurve | None = None
+    interference: str | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

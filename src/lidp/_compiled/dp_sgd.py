@@ -16,6 +16,7 @@ import numpy as np
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
 from lidp._compiled.random_numbers import next_word, uniform
+from lidp._compiled.transcripts import add_step
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
@@ -362,10 +363,75 @@ def shuffle(state, order):  # pragma: no cover  # compiled
         order[i], order[j] = order[j], order[i]
 
 
+@compiled()
+def _take_examples(
+    x, unit, y, extra_x, extra_y, batch, first, end, features, activations, squares, labels,
+):  # fmt: skip  # pragma: no cover  # compiled
+    """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are."""
+    rows, taken = x.shape[0], 0
+    for i in range(batch.shape[0]):
+        record = batch[i]
+        if first <= record < end:
+            target = activations[taken * features : (taken + 1) * features]
+            if record < rows:
+                squares[taken] = _scaled_copy(target, x[record], unit)
+                labels[taken] = y[record]
+            else:
+                squares[taken] = _scaled_copy(target, extra_x[record - rows], _ONE)
+                labels[taken] = extra_y[record - rows]
+            taken += 1
+    return taken
+
+
+@compiled(fastmath=_FAST)
+def _project_gradients(residual, gradients, projections, lengths):  # pragma: no cover  # compiled
+    """Compute the inner product of ``residual`` with each gradient, and the square of the gradient's length."""
+    for k in range(gradients.shape[0]):
+        row = gradients[k]
+        product, square = _ZERO, _ZERO
+        for j in range(row.shape[0]):
+            product += row[j] * residual[j]
+            square += row[j] * row[j]
+        projections[k], lengths[k] = product, square
+
+
+@compiled(fastmath=_FAST)
+def _project_examples(
+    residual, widths, b, squares, activations, signals, projections, lengths
+):  # pragma: no cover  # compiled
+    """Compute the inner product of ``residual`` with the clipped gradient of each example, and the square of its length.
+
+    ``activations`` and ``signals`` are as :func:`clipped_sum` leaves them: the signals are scaled by the clipping.
+    """
+    projections[:] = 0.0
+    lengths[:] = 0.0
+    activation_start, signal_start, weight = 0, 0, 0
+    for layer in range(widths.shape[0] - 1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        below = _layer(activations, activation_start, b, inputs)
+        signal = _layer(signals, signal_start, b, outputs)
+        matrix = _layer(residual, weight, outputs, inputs)
+        bias = residual[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        for k in range(b):
+            a, g = below[k], signal[k]
+            for j in range(outputs):
+                if g[j] != _ZERO:
+                    row, product = matrix[j], bias[j]
+                    for i in range(inputs):
+                        product += row[i] * a[i]
+                    projections[k] += np.float64(g[j]) * np.float64(product)
+            square = (squares[k] if layer == 0 else _square(a)) + 1.0
+            lengths[k] += square * _square(g)
+        activation_start += b * inputs
+        signal_start += b * outputs
+        weight += (inputs + 1) * outputs
+
+
 @compiled(nogil=True, fastmath=_FAST)
 def train(
     x, unit, y, extra_x, extra_y, gradients, coordinates, values, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
+    watched_x, watched_y, watched_gradients, watched_coordinates, watched_values, claimed, evidence,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Run DP-SGD from ``theta``, in place.
 
@@ -373,6 +439,11 @@ def train(
     ``coordinates``. The latter two are canaries that contribute a given gradient, or a value at one coordinate, instead of the
     gradient of an example. Every record is in a batch with probability ``rate`` (without ``poisson``, batches are consecutive
     parts of a shuffled order). The gradients of canaries are added to those of the examples in the batch.
+
+    Watched canaries, in the training or not, are scored at every step. They are examples, gradients, or coordinates in ascending
+    order. The residual of a step is what it releases minus the sum of the clipped gradients of all records that are no canaries.
+    :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under the
+    ``claimed`` noise multiplier, sampling rate and clipping norm.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras
@@ -396,7 +467,16 @@ def train(
     used = size
     step_size = np.float32(learning_rate / batch_size)
     prefetched = 0.0
-    for _ in range(steps):
+    watched, watched_examples, watched_points = evidence.shape[0], watched_x.shape[0], watched_coordinates.shape[0]
+    watches_all = watched_examples + watched_gradients.shape[0] > 0  # and so needs the residual at all coordinates
+    projections, lengths, last = np.zeros(watched), np.zeros(watched), np.zeros(watched)
+    before = np.zeros(watched_points, np.float32)
+    residual = np.zeros(theta.shape[0] if watches_all else 0, np.float32)
+    scratch = np.zeros(theta.shape[0] if watched_examples else 0, np.float32)
+    watched_squares = np.zeros(watched_examples)
+    watched_activations = np.empty(watched_examples * all_widths, np.float32)
+    watched_signals = np.empty(watched_examples * upper_widths, np.float32)
+    for step in range(steps):
         if poisson:
             count = poisson_batch(sampling, rate, size, batch)
             if count > capacity:  # ten standard deviations above the mean: the records beyond are dropped
@@ -409,30 +489,47 @@ def train(
             batch[:count] = order[used : used + count]
             used += count
         prefetched += _prefetch(x, batch[:count])
-        taken = 0
-        for i in range(count):
-            record = batch[i]
-            if record < examples:
-                target = activations[taken * features : (taken + 1) * features]
-                if record < rows:
-                    squares[taken] = _scaled_copy(target, x[record], unit)
-                    labels[taken] = y[record]
-                else:
-                    squares[taken] = _scaled_copy(target, extra_x[record - rows], _ONE)
-                    labels[taken] = extra_y[record - rows]
-                taken += 1
+        taken = _take_examples(
+            x, unit, y, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
+            features, activations, squares, labels,
+        )  # fmt: skip
         if taken:
             clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient)
         else:
             gradient[:] = _ZERO
+        if watches_all:
+            residual[:] = gradient
+        for k in range(watched_points):
+            before[k] = gradient[watched_coordinates[k]]
+        if watched_examples and extras:  # planted examples by themselves, so that the sum of the others is known
+            taken = _take_examples(
+                x, unit, y, extra_x, extra_y, batch[:count], rows, examples, features, activations, squares, labels
+            )
+            if taken:
+                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch)
+                _add_multiple(gradient, _ONE, scratch)
         for i in range(count):
             record = batch[i] - examples
             if record >= vectors:
                 gradient[coordinates[record - vectors]] += values[record - vectors]
             elif record >= 0:
-                source = gradients[record]
-                for j in range(gradient.shape[0]):
-                    gradient[j] += source[j]
+                _add_multiple(gradient, _ONE, gradients[record])
+        if watched_examples:  # their gradients at the parameters of this step, clipped as claimed
+            for k in range(watched_examples):
+                watched_squares[k] = _scaled_copy(
+                    watched_activations[k * features : (k + 1) * features], watched_x[k], _ONE
+                )
+            clipped_sum(
+                theta,
+                widths,
+                watched_y,
+                watched_squares,
+                watched_activations,
+                watched_signals,
+                np.float32(claimed[2]),
+                scratch,
+            )
+        point = 0
         for first in range(0, theta.shape[0], _CHUNK):
             part, part_gradient = theta[first : first + _CHUNK], gradient[first : first + _CHUNK]
             part_noise = chunk_noise[: part.shape[0]]
@@ -440,4 +537,29 @@ def train(
                 fill_noise(noise_state, part_noise, noise)
             for j in range(part.shape[0]):
                 part[j] -= step_size * (part_gradient[j] + part_noise[j])
+            if watches_all:
+                part_residual = residual[first : first + _CHUNK]
+                for j in range(part.shape[0]):
+                    part_residual[j] = part_gradient[j] + part_noise[j] - part_residual[j]
+            while point < watched_points and watched_coordinates[point] < first + _CHUNK:
+                j = watched_coordinates[point] - first
+                value = np.float64(watched_values[point])
+                projections[point] = value * (np.float64(part_gradient[j]) + part_noise[j] - before[point])
+                lengths[point] = value * value
+                point += 1
+        if watched_gradients.shape[0]:
+            _project_gradients(residual, watched_gradients, projections, lengths)
+        elif watched_examples:
+            _project_examples(
+                residual,
+                widths,
+                watched_examples,
+                watched_squares,
+                watched_activations,
+                watched_signals,
+                projections,
+                lengths,
+            )
+        if watched:
+            add_step(projections, lengths, claimed, last, evidence[:, step * evidence.shape[1] // steps])
     return prefetched

@@ -44,6 +44,46 @@ class DiracGradients:
         return np.column_stack([chosen, self.radius * (2.0 * rng.integers(0, 2, size) - 1.0)])
 
 
+@dataclass(frozen=True)
+class SpreadCoordinates:
+    """Gradients of length ``radius`` along different coordinates, spread evenly over groups of parameters, with random signs.
+
+    ``group_sizes`` are the numbers of coordinates of consecutive groups, such as the layers of a model. In one draw all groups get
+    equally many canaries, as far as they have coordinates, so that a fault in one small layer is found like any other. The
+    canaries of one draw are not independent, so they are for coin-flip designs, whose coins are. A canary is a row (coordinate,
+    value).
+    """
+
+    group_sizes: tuple[int, ...]
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        for size in self.group_sizes:
+            checks.count(group_size=size)
+        checks.positive(radius=self.radius)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return ``size`` canaries, one per row, in random order."""
+        coordinates, start = [], 0
+        for count, available in zip(self._counts(size), self.group_sizes, strict=True):
+            coordinates.append(start + rng.choice(available, count, replace=False))
+            start += available
+        chosen = rng.permutation(np.concatenate(coordinates))
+        return np.column_stack([chosen, self.radius * (2.0 * rng.integers(0, 2, size) - 1.0)])
+
+    def _counts(self, size: int) -> list[int]:
+        """Return the number of canaries of each group: equal numbers, except for groups that have too few coordinates."""
+        total = sum(self.group_sizes)
+        if size > total:
+            raise InvalidArgument(f"{size:,} canaries need as many coordinates, and there are {total:,}; plant fewer")
+        counts, left = dict.fromkeys(range(len(self.group_sizes)), 0), size
+        ascending = sorted(counts, key=lambda group: self.group_sizes[group])
+        for position, group in enumerate(ascending):
+            counts[group] = min(self.group_sizes[group], left // (len(ascending) - position))
+            left -= counts[group]
+        return list(counts.values())
+
+
 def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> Ints:
     """Return the coordinates of the first-layer weights that examples hardly change: those of the smallest features.
 

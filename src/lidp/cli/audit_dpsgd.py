@@ -64,6 +64,10 @@ class DpsgdOptions:
     fault: Annotated[
         str | None, typer.Option(help="Break the training: little-noise, no-clipping or wrong-rate.", show_default=False)
     ] = None
+    true_noise: Annotated[
+        float | None,
+        typer.Option(help="Share of the noise required by the claim that the trainer adds.", show_default="1"),
+    ] = None
     canary: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +75,11 @@ class DpsgdOptions:
         ),
     ] = None
     scores: Annotated[
-        str | None, typer.Option(help="centred (default), raw, self-normalised or decorrelated.", show_default=False)
+        str | None,
+        typer.Option(
+            help="centred (default), raw, self-normalised, decorrelated, or transcript: of all steps, not the final model.",
+            show_default=False,
+        ),
     ] = None
     pilots: Annotated[
         int | None, typer.Option(help="Pilot models, to centre scores.", show_default="4; 32 for examples")

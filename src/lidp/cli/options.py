@@ -98,6 +98,15 @@ class ClaimOptions(CurveOptions, PointOptions):
         return claim
 
 
+IndependentCanaries = Annotated[
+    bool,
+    typer.Option(
+        "--independent-canaries",
+        help="Also assume, as part of the claim, that canaries of one run do not affect one another: one run may be enough.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class CanaryOptions:
     """Canaries, trials and statistics of an audit with canaries."""
@@ -109,6 +118,7 @@ class CanaryOptions:
     method: Annotated[
         str | None, typer.Option(help="Method (see lidp bound --help).", show_default="depends on design")
     ] = None
+    independent_canaries: IndependentCanaries = False
     failure_probability: FailureProbability = 0.05
     stop_when: StopWhen = None
     seed: Seed = 0

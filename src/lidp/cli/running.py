@@ -51,6 +51,7 @@ def run_canary_audit(
             design=design,
             trials=canary_options.trials,
             method=canary_options.method,
+            independent_canaries=canary_options.independent_canaries,
             failure_probability=canary_options.failure_probability,
             seed=canary_options.seed,
             store=absolute_store,

@@ -24,6 +24,7 @@ class TrialRecord:
         seconds: duration of the trial.
         metadata: notes of the mechanism and of the auditor, ready for JSON.
         attempts: how often the trial was started; more than once only if a worker process died.
+        evidence: further arrays by name, which no bound uses: what ``lidp diagnose`` reads.
     """
 
     index: int
@@ -32,6 +33,7 @@ class TrialRecord:
     seconds: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)
     attempts: int = 1
+    evidence: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def lost(self) -> bool:

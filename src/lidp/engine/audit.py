@@ -38,6 +38,7 @@ def audit(
     design: Design | None = None,
     trials: int = 256,
     method: Method | str | None = None,
+    independent_canaries: bool = False,
     failure_probability: float = 0.05,
     seed: int = 0,
     workers: int = 1,
@@ -63,6 +64,9 @@ def audit(
         design: which canaries are inserted; 64 canaries by coin flips if left out. Its neighbours must be the claim's.
         trials: the budget: the largest number of trials.
         method: a method or its name; the betting method of the design if left out.
+        independent_canaries: whether to test the claimed curve together with the assumption that canaries of one run do not
+            affect one another's scores, as in DP-SGD with gradient canaries that do not overlap. One run may then be enough.
+            A mechanism that has the curve but not this independence may be refuted.
         failure_probability: β, the largest probability with which a true claim may be refuted.
         seed: the same seed gives the same result, for any number of workers, interrupted or not.
         workers: the number of processes that run trials; 1 runs them in this process.
@@ -86,6 +90,7 @@ def audit(
         design=design or CoinFlip(64, claim.neighbours),
         trials=trials,
         method=method,
+        independent_canaries=independent_canaries,
         failure_probability=failure_probability,
         seed=seed,
         stop_when=stop_when,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lidp import checks
@@ -22,7 +22,7 @@ from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target
 from lidp.target_spec import TargetSpec
-from lidp.trials.scoring import as_trial_score
+from lidp.trials.scoring import as_trial_score, watches
 
 STOPS = ("refuted", "never")
 _MOST_TRIALS = 10**8
@@ -67,6 +67,7 @@ class AuditPlan:
         seed: int,
         stop_when: str | None,
         target_spec: TargetSpec | None,
+        independent_canaries: bool = False,
     ) -> AuditPlan:
         """Return the plan of an audit with canaries, if its parts fit together."""
         if not isinstance(design, Design) or not design.has_canaries:
@@ -84,8 +85,14 @@ class AuditPlan:
         check_probabilities(claim.delta, failure_probability)
         if target.curve is not None and claim.curve is None and (method is None or method in _CURVE_METHODS):
             claim = claim.with_curve(target.curve)
+        if watches(target.score) and not design.has_coins:
+            raise InvalidArgument(f"scores of all steps need coin-flip canaries, got {design}; use the design CoinFlip")
         sequential = design.has_coins and as_trial_score(target.score).sequential
         chosen = _choose_method(method, design, sequential, claim)
+        if independent_canaries:
+            chosen = _canary_by_canary(chosen)
+        if getattr(chosen, "canary_by_canary", False) and target.interference is not None:
+            raise InvalidArgument(f"the canaries of one run are not independent: {target.interference}")
         return cls(
             target=target,
             name=target.name,
@@ -210,6 +217,15 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
     check_name(chosen)
     chosen.check(design, sequential=sequential)
     return chosen
+
+
+def _canary_by_canary(method: Method) -> Method:
+    if isinstance(method, CurveWager):
+        return replace(method, canary_by_canary=True)
+    raise MethodNotApplicable(
+        f"independent canaries are a hypothesis for {CurveWager.name}, which tests a privacy curve with coin-flip canaries, "
+        f"and the method is {method.name}; claim a curve, and leave out --method and --design"
+    )
 
 
 def _check_stop(stop_when: str | None, method: Method) -> str:

@@ -30,6 +30,8 @@ DECODING_ERRORS = (
     RecursionError,
 )
 """Exceptions that reading a damaged or crafted row may raise."""
+_EVIDENCE = "evidence/"
+"""Prefix of the names of arrays in the table ``scores`` that are evidence for ``lidp diagnose``, and no scores."""
 
 
 class TrialRow(NamedTuple):
@@ -71,7 +73,8 @@ def decode_array(audit_id: bytes, owner: str, name: str, shape: str, data: bytes
 
 def encode_trial(audit_id: bytes, record: TrialRecord) -> tuple[TrialRow, list[tuple[int, str, bytes]]]:
     """Return the row of a trial, and the rows (trial, name, data) of its arrays."""
-    arrays = [(name, np.asarray(array, dtype="<f8").tobytes()) for name, array in sorted(record.arrays.items())]
+    named = {**record.arrays, **{_EVIDENCE + name: array for name, array in record.evidence.items()}}
+    arrays = [(name, np.asarray(array, dtype="<f8").tobytes()) for name, array in sorted(named.items())]
     row = TrialRow(
         record.index,
         audit_id,
@@ -99,8 +102,9 @@ def decode_trials(rows: list[TrialRow], array_rows: Iterable[tuple[Any, ...]]) -
     all_failures, all_metadata = _parse_all([row.failures for row in rows]), _parse_all([row.metadata for row in rows])
     for row, failures, metadata in zip(rows, all_failures, all_metadata, strict=True):
         _compare(row.checksum, _trial_checksum(row, arrays[row.number]), f"trial {row.number}")
-        values = {name: np.frombuffer(data, "<f8") for name, data in arrays[row.number]}
-        yield TrialRecord(row.number, values, failures, row.seconds, metadata, row.attempts)
+        named = {name: np.frombuffer(data, "<f8") for name, data in arrays[row.number]}
+        evidence = {name.removeprefix(_EVIDENCE): named.pop(name) for name in list(named) if name.startswith(_EVIDENCE)}
+        yield TrialRecord(row.number, named, failures, row.seconds, metadata, row.attempts, evidence)
 
 
 def _trial_checksum(row: TrialRow, arrays: Iterable[tuple[str, bytes]]) -> bytes:

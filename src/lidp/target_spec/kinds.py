@@ -51,6 +51,7 @@ _DPSGD_OPTIONS: Mapping[str, type] = {
     "scores": str,
     "pilots": int,
     "fault": str,
+    "true_noise": float,
 }
 _PROGRAM_OPTIONS: Mapping[str, type] = {
     "command": str,

@@ -15,7 +15,7 @@ from lidp.training.targets import training_target
 
 DEFAULT_PRESET = "purchases"
 _TRAINING_OPTIONS = ("epochs", "batch_size", "learning_rate", "clip_norm", "random_start", "sampling", "accountant")
-_TARGET_OPTIONS = ("canaries", "canary", "scores", "pilots", "fault")
+_TARGET_OPTIONS = ("canaries", "canary", "scores", "pilots", "fault", "true_noise")
 
 
 def load_dpsgd(options: Mapping[str, Any], claim: Claim) -> Target:

@@ -30,6 +30,7 @@ class TrainingSet:
 
     The features of an example are its row of ``x`` times ``unit``; those of planted examples are not multiplied.
     If ``replaces``, canaries replace the last examples, so that the number of records stays the same; otherwise they are added.
+    Watched canaries are scored at every step of the training; they are not part of the data unless they are planted too.
     """
 
     x: Singles | Bytes
@@ -38,6 +39,7 @@ class TrainingSet:
     replaces: bool = False
     unit: float = 1.0
     planted: NDArray[np.floating] | None = None
+    watched: NDArray[np.floating] | None = None
     _checked: bool = field(default=False, repr=False, compare=False)
     """Whether the shared examples have been checked already."""
 
@@ -53,8 +55,8 @@ class TrainingSet:
             if len(self.y) and self.y.min() < 0:
                 raise InvalidData(f"labels must be whole numbers from 0, got {self.y.min()}")
             object.__setattr__(self, "_checked", True)
-        if self.planted is not None:
-            index = checks.first_not_finite(self.planted)
+        for canaries in (self.planted, self.watched):
+            index = None if canaries is None else checks.first_not_finite(canaries)
             if index is not None:
                 raise InvalidArgument(
                     f"canary {index[0]}: number {index[1]} is not finite in 32 bits; clipping needs finite canaries"
@@ -71,33 +73,57 @@ class TrainingSet:
         kept = len(self.y) - count
         return replace(self, x=self.x[:kept], y=self.y[:kept], planted=planted)
 
+    def watching(self, canaries: NDArray[np.floating]) -> TrainingSet:
+        """Return the same data with these canaries watched."""
+        return replace(self, watched=np.array(canaries))
+
     def __len__(self) -> int:
         return len(self.y) + (0 if self.planted is None else len(self.planted))
 
     @property
     def examples(self) -> tuple[Singles, Ints]:
         """Features and labels of planted examples."""
-        if self.planted is None or self.kind is not Kind.EXAMPLE or not len(self.planted):
-            return np.empty((0, self.x.shape[1]), np.float32), np.empty(0, np.int64)
-        features = self.x.shape[1]
-        return (
-            np.ascontiguousarray(self.planted[:, :features], dtype=np.float32),
-            self.planted[:, features].astype(np.int64),
-        )
+        return self._as_examples(self.planted)
 
     def gradients(self, size: int) -> Singles:
         """Return the planted gradients, one row per canary, of ``size`` numbers each."""
-        if self.planted is None or self.kind is not Kind.GRADIENT or not len(self.planted):
-            return np.empty((0, size), np.float32)
-        if self.planted.shape[1] != size:
-            raise InvalidArgument(
-                f"gradient canaries have {self.planted.shape[1]:,} numbers, but the model has {size:,} parameters"
-            )
-        return np.ascontiguousarray(self.planted, dtype=np.float32)
+        return self._as_gradients(self.planted, size)
 
     @property
     def coordinates(self) -> tuple[Ints, Singles]:
         """Coordinates of planted gradients along one coordinate, and the values at them."""
-        if self.planted is None or self.kind is not Kind.COORDINATE or not len(self.planted):
+        return self._as_coordinates(self.planted)
+
+    @property
+    def watched_examples(self) -> tuple[Singles, Ints]:
+        """Features and labels of watched examples."""
+        return self._as_examples(self.watched)
+
+    def watched_gradients(self, size: int) -> Singles:
+        """Return the watched gradients, one row per canary, of ``size`` numbers each."""
+        return self._as_gradients(self.watched, size)
+
+    @property
+    def watched_coordinates(self) -> tuple[Ints, Singles]:
+        """Coordinates of watched gradients along one coordinate, and the values at them."""
+        return self._as_coordinates(self.watched)
+
+    def _as_examples(self, canaries: NDArray[np.floating] | None) -> tuple[Singles, Ints]:
+        features = self.x.shape[1]
+        if canaries is None or self.kind is not Kind.EXAMPLE or not len(canaries):
+            return np.empty((0, features), np.float32), np.empty(0, np.int64)
+        return np.ascontiguousarray(canaries[:, :features], dtype=np.float32), canaries[:, features].astype(np.int64)
+
+    def _as_gradients(self, canaries: NDArray[np.floating] | None, size: int) -> Singles:
+        if canaries is None or self.kind is not Kind.GRADIENT or not len(canaries):
+            return np.empty((0, size), np.float32)
+        if canaries.shape[1] != size:
+            raise InvalidArgument(
+                f"gradient canaries have {canaries.shape[1]:,} numbers, but the model has {size:,} parameters"
+            )
+        return np.ascontiguousarray(canaries, dtype=np.float32)
+
+    def _as_coordinates(self, canaries: NDArray[np.floating] | None) -> tuple[Ints, Singles]:
+        if canaries is None or self.kind is not Kind.COORDINATE or not len(canaries):
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return self.planted[:, 0].astype(np.int64), self.planted[:, 1].astype(np.float32)
+        return canaries[:, 0].astype(np.int64), canaries[:, 1].astype(np.float32)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lidp import checks
-from lidp.canaries.coordinates import DiracGradients, quiet_coordinates
+from lidp.canaries.coordinates import DiracGradients, SpreadCoordinates, quiet_coordinates
 from lidp.canaries.examples import ExamplePool, blank, mislabelled, tail_singular_vectors
 from lidp.claim import Claim, Neighbours
 from lidp.curves import PrivacyCurve
@@ -23,6 +23,7 @@ from lidp.training.pilots import Pilots
 from lidp.training.records import Kind, TrainingSet
 from lidp.training.scores import Contribution, CoordinateScore, GradientScore, LossScore, OverlapScore, RowScore
 from lidp.training.trainer import DPSGD, Sampling
+from lidp.training.transcript import ClaimedSteps, TranscriptScore
 from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 _PROVISO = ", if batches were Poisson samples"
@@ -67,6 +68,8 @@ class Scoring(StrEnum):
     """Centred, and relative to the scores of fresh canaries on the same model."""
     DECORRELATED = "decorrelated"
     """Centred, minus the expected contribution of other gradients."""
+    TRANSCRIPT = "transcript"
+    """The log-likelihood ratio of all steps: what the accountant covers, and not only the final model."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ def training_target(
     scale: float = 10.0,
     scores: Scoring | str = Scoring.CENTRED,
     fault: Fault | str = Fault.NONE,
+    true_noise: float = 1.0,
     measure_accuracy: bool = True,
 ) -> TrainingTarget:
     """Return DP-SGD on a data set, with the noise that the claim requires, to be audited with ``canaries`` canaries per trial.
@@ -127,16 +131,20 @@ def training_target(
     batches were Poisson samples, as most code does; the target's name says so.
 
     ``pilots`` is the number of models that are trained beforehand, without canaries, to centre scores. The default is 4 models
-    without noise for gradient canaries, and 32 models with noise for example canaries. Raw scores of gradients need none.
+    without noise for gradient canaries, and 32 models with noise for example canaries. Raw scores of gradients and
+    transcripts need none. The trainer adds only the share ``true_noise`` of the noise that the claim requires.
     """
     training = training or Training()
     canary_kind, injected_fault = checks.member(Canary, canary=canary), checks.member(Fault, fault=fault)
     gradients = canary_kind in (Canary.RANDOM_GRADIENT, Canary.DIRAC_GRADIENT)
     canaries = checks.count(canaries=canaries)
     scoring = checks.member(Scoring, scores=scores)
-    pilotless = gradients and scoring is Scoring.RAW
+    transcript = scoring is Scoring.TRANSCRIPT
+    pilotless = (gradients and scoring is Scoring.RAW) or (transcript and canary_kind is not Canary.TAIL_EXAMPLE)
     if pilotless and pilots is not None:
-        raise InvalidArgument(f"raw scores of gradients are relative to no pilot models; leave pilots out, got {pilots}")
+        what = "transcripts" if transcript else "raw scores of gradients"
+        raise InvalidArgument(f"{what} are relative to no pilot models; leave pilots out, got {pilots}")
+    true_noise = checks.positive(true_noise=true_noise)
     pilots = checks.count(pilots=(4 if gradients else 32) if pilots is None else pilots)
     replaces = claim.neighbours is Neighbours.REPLACE_ONE
     if replaces and canaries > len(data):
@@ -144,7 +152,11 @@ def training_target(
     records = len(data) + (0 if replaces else canaries)
     rate = min(1.0, training.batch_size / records)
     steps = max(1, round(training.epochs * records / training.batch_size))
+    claimed = _calibrate(
+        claim, rate, steps, training, Fault.WRONG_RATE if injected_fault is Fault.WRONG_RATE else Fault.NONE
+    )
     calibration = _calibrate(claim, rate, steps, training, injected_fault)
+    poisson = training.sampling is Sampling.POISSON
     network = Network(data.x.shape[1], data.classes, training.hidden)
     trainer = DPSGD(
         network,
@@ -152,53 +164,73 @@ def training_target(
         batch_size=training.batch_size,
         steps=steps,
         learning_rate=training.learning_rate,
-        sigma=calibration.sigma * (training.clip_norm if injected_fault is Fault.NO_CLIPPING else 1.0),
+        sigma=true_noise * calibration.sigma * (training.clip_norm if injected_fault is Fault.NO_CLIPPING else 1.0),
         clip_norm=0.0 if injected_fault is Fault.NO_CLIPPING else training.clip_norm,
         sampling=training.sampling,
         random_start=training.random_start,
+        claimed=ClaimedSteps(claimed.sigma, claimed.rate, training.clip_norm) if transcript else None,
         test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
     )
-    record_kind, distribution, plain_score, pool = _canaries(
-        canary_kind, data, network, training, tail, scale, scoring is not Scoring.RAW
-    )
-    name, poisson = f"dpsgd on {data.name}", training.sampling is Sampling.POISSON
+    record_kind, distribution, plain_score, pool = _canaries(canary_kind, data, network, training, tail, scale, scoring)
+    name = f"dpsgd on {data.name}"
     if not poisson:
         name += ", shuffled (not what the accountant assumes)"
     if injected_fault is not Fault.NONE:
         name += f", fault: {injected_fault}"
+    if true_noise != 1:
+        name += f", {true_noise:g} times the noise"
+    facts: dict[str, float | str] = {
+        "noise multiplier": true_noise * calibration.sigma,
+        f"ε by {calibration.accountant} accounting{'' if poisson else _PROVISO}": calibration.epsilon,
+        "steps": steps,
+        "sampling rate" if poisson else "batches in an epoch": rate if poisson else round(1 / rate),
+    }
+    if true_noise != 1:
+        facts["noise multiplier by accounting"] = calibration.sigma
+    if transcript:
+        name += ", all steps"
+        facts["scores see"] = "what every step releases, which the accountant covers; not the final model alone"
     target = Target(
         trainer,
         distribution,
         _score(scoring, plain_score, trainer),
         dataset=TrainingSet(data.x, data.y, record_kind, replaces, data.unit),
-        prepare=None if pilotless else Pilots(replace(trainer, test=None), pilots, pool, noiseless=gradients),
+        prepare=None if pilotless else Pilots(replace(trainer, test=None, claimed=None), pilots, pool, noiseless=gradients),
         name=name,
-        facts={
-            "noise multiplier": calibration.sigma,
-            f"ε by {calibration.accountant} accounting{'' if poisson else _PROVISO}": calibration.epsilon,
-            "steps": steps,
-            "sampling rate" if poisson else "batches in an epoch": rate if poisson else round(1 / rate),
-        },
+        facts=facts,
         neighbours=claim.neighbours,
-        curve=_claimed_curve(claim, rate, steps, training, injected_fault),
+        curve=_claimed_curve(claim, claimed),
+        interference=_interference(canary_kind, scoring, poisson=poisson, replaces=replaces),
     )
     return TrainingTarget(target, trainer, calibration)
 
 
-def _claimed_curve(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> PrivacyCurve | None:
+def _claimed_curve(claim: Claim, claimed: Calibration) -> PrivacyCurve | None:
     """Return the privacy curve of a correct trainer with the accountant's noise, rate and steps.
 
     Under replace-one neighbours there is none: the accountant gives an upper bound on ε at one δ only.
     """
     if claim.curve is not None or claim.neighbours is not Neighbours.ADD_REMOVE:
         return claim.curve
-    honest = _calibrate(claim, rate, steps, training, Fault.WRONG_RATE if fault is Fault.WRONG_RATE else Fault.NONE)
     try:
         return Claim.dpsgd(
-            noise_multiplier=honest.sigma, sampling_rate=honest.rate, steps=honest.steps, delta=claim.delta
+            noise_multiplier=claimed.sigma, sampling_rate=claimed.rate, steps=claimed.steps, delta=claim.delta
         ).curve
     except InvalidArgument:  # the claim promises so little that its curve cannot be computed; its point can be tested
         return None
+
+
+def _interference(canary: Canary, scoring: Scoring, *, poisson: bool, replaces: bool) -> str | None:
+    """Return why the score of one canary depends on the others of a run, None if it does not."""
+    if scoring is not Scoring.TRANSCRIPT:
+        return "the final model mixes what all canaries have added; use transcript scores"
+    if canary is Canary.RANDOM_GRADIENT:
+        return "random gradients overlap; use dirac-gradient"
+    if canary is not Canary.DIRAC_GRADIENT:
+        return "gradients of examples overlap; use dirac-gradient"
+    if not poisson:
+        return "in shuffled batches a canary takes the place of another; use Poisson sampling"
+    return "canaries replace records; use add-remove neighbours" if replaces else None
 
 
 def _calibrate(claim: Claim, rate: float, steps: int, training: Training, fault: Fault) -> Calibration:
@@ -217,19 +249,25 @@ def _calibrate(claim: Claim, rate: float, steps: int, training: Training, fault:
 
 
 def _canaries(
-    canary: Canary, data: Dataset, network: Network, training: Training, tail: int | None, scale: float, centred: bool
+    canary: Canary,
+    data: Dataset,
+    network: Network,
+    training: Training,
+    tail: int | None,
+    scale: float,
+    scoring: Scoring,
 ) -> tuple[Kind, Any, RowScore, ExamplePool | None]:
     """Return what canaries are to the trainer, their distribution, their score, and the pool that pilot models are scored on."""
+    centred = scoring is not Scoring.RAW
     if canary is Canary.RANDOM_GRADIENT:
         return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
     if canary is Canary.DIRAC_GRADIENT:
+        if scoring is Scoring.TRANSCRIPT:  # it subtracts what the data change, so that every coordinate will do
+            spread = SpreadCoordinates(network.group_sizes, training.clip_norm)
+            return Kind.COORDINATE, spread, CoordinateScore(), None
         coordinates = quiet_coordinates(data.x, network.widths[1], _QUIET_SHARE)
-        return (
-            Kind.COORDINATE,
-            DiracGradients(network.size, coordinates, training.clip_norm),
-            CoordinateScore(centred),
-            None,
-        )
+        gradients = DiracGradients(network.size, coordinates, training.clip_norm)
+        return Kind.COORDINATE, gradients, CoordinateScore(centred), None
     if canary is Canary.TAIL_EXAMPLE:
         features = data.x.shape[1]
         pool = ExamplePool(tail_singular_vectors(data.x, tail or max(1, features // 3), checks.positive(scale=scale)))
@@ -242,6 +280,8 @@ def _canaries(
 
 
 def _score(scoring: Scoring, plain: RowScore, trainer: DPSGD) -> Any:
+    if scoring is Scoring.TRANSCRIPT:
+        return TranscriptScore()
     if scoring is Scoring.SELF_NORMALISED:
         return SelfNormalised(plain)
     if scoring is not Scoring.DECORRELATED:

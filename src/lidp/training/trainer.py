@@ -14,6 +14,7 @@ from lidp.errors import InvalidArgument
 from lidp.target import Output
 from lidp.training.model import Network
 from lidp.training.records import TrainingSet
+from lidp.training.transcript import ClaimedSteps, Transcript, new_evidence
 
 _MIN_MAGNITUDE, _MAX_MAGNITUDE = 1e-30, 1e30
 
@@ -29,7 +30,7 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True)
 class DPSGD:
-    """Differentially private stochastic gradient descent; its output is the final parameters.
+    """Differentially private stochastic gradient descent; its output is the final parameters, or the transcript of all steps.
 
     Each step samples a batch, scales the gradient of each example to norm at most ``clip_norm``, sums the gradients, adds Gaussian
     noise of standard deviation ``sigma * clip_norm`` to every coordinate, and subtracts ``learning_rate / batch_size`` times the
@@ -42,6 +43,7 @@ class DPSGD:
         sigma: the noise multiplier.
         clip_norm: the clipping norm. 0 disables clipping, which is a fault for audits to detect; the noise is then ``sigma``.
         random_start: whether each model gets new initial parameters. Otherwise all get the same, drawn from ``start_seed``.
+        claimed: what is claimed of each step; if given, the output is the :class:`Transcript` of the watched canaries.
         test: features and labels on which to measure the accuracy, which becomes metadata of the trial.
     """
 
@@ -55,6 +57,7 @@ class DPSGD:
     sampling: Sampling = Sampling.POISSON
     random_start: bool = False
     start_seed: int = 0
+    claimed: ClaimedSteps | None = None
     test: tuple[Singles, Ints] | None = field(default=None, repr=False, compare=False)
     draws_only_from_rng: ClassVar[bool] = True
 
@@ -82,14 +85,17 @@ class DPSGD:
 
     def __call__(self, records: TrainingSet, rng: np.random.Generator) -> Output:
         """Train a model. Initial parameters, batches and noise come from three streams spawned from ``rng``."""
-        theta = self.train(records, rng)
+        theta, transcript = self._run(records, rng)
         metadata: dict[str, Any] = {}
         if self.test is not None:
             metadata["accuracy"] = self.network.accuracy(theta, *self.test)
-        return Output(theta, metadata)
+        return Output(theta if transcript is None else transcript, metadata)
 
     def train(self, records: TrainingSet, rng: np.random.Generator) -> Singles:
         """Return the parameters of a trained model."""
+        return self._run(records, rng)[0]
+
+    def _run(self, records: TrainingSet, rng: np.random.Generator) -> tuple[Singles, Transcript | None]:
         from lidp._compiled import dp_sgd
 
         if not isinstance(records, TrainingSet):
@@ -98,27 +104,40 @@ class DPSGD:
             raise InvalidArgument(
                 f"records have {records.x.shape[1]} features, but the model takes {self.network.features}"
             )
-        examples = records.examples
-        for labels in (records.y, examples[1]):
+        examples, watched_examples = records.examples, records.watched_examples
+        for labels in (records.y, examples[1], watched_examples[1]):
             if len(labels) and (labels.min() < 0 or labels.max() >= self.network.classes):
                 raise InvalidArgument(
                     f"labels must be 0 to {self.network.classes - 1} for this model, got {labels.min()} to {labels.max()}"
                 )
-        coordinates = records.coordinates
-        if len(coordinates[0]) and (coordinates[0].min() < 0 or coordinates[0].max() >= self.network.size):
-            raise InvalidArgument(
-                f"coordinates of canaries must be 0 to {self.network.size - 1:,} for this model, "
-                f"got {coordinates[0].min():,} to {coordinates[0].max():,}"
-            )
+        coordinates, watched_coordinates = records.coordinates, records.watched_coordinates
+        for places, _ in (coordinates, watched_coordinates):
+            if len(places) and (places.min() < 0 or places.max() >= self.network.size):
+                raise InvalidArgument(
+                    f"coordinates of canaries must be 0 to {self.network.size - 1:,} for this model, "
+                    f"got {places.min():,} to {places.max():,}"
+                )
         start_rng, sampling_rng, noise_rng = rng.spawn(3)
         theta = self.network.initial(start_rng if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling_rng.integers(0, 2**64, 4, dtype=np.uint64)
         lanes = noise_rng.integers(0, 2**32, (4, dp_sgd.LANES), dtype=np.uint32)
         clip = np.float32(self.clip_norm)
+        watched = 0 if self.claimed is None or records.watched is None else len(records.watched)
+        evidence = new_evidence(watched, self.steps)
+        order = np.argsort(watched_coordinates[0], kind="stable")  # the compiled loop reads coordinates in ascending order
         dp_sgd.train(
             records.x, np.float32(records.unit), records.y, *examples,
             records.gradients(self.network.size), *coordinates, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
+            *watched_examples, records.watched_gradients(self.network.size), *(part[order] for part in watched_coordinates),
+            np.ones(3) if self.claimed is None else self.claimed.numbers, evidence,
         )  # fmt: skip
-        return theta
+        if self.claimed is None:
+            return theta, None
+        if not len(order):
+            return theta, Transcript(evidence, self.steps)
+        ordered = np.empty_like(evidence)
+        ordered[order] = evidence
+        groups = self.network.group_of(watched_coordinates[0])
+        return theta, Transcript(ordered, self.steps, groups, self.network.group_names)

@@ -50,6 +50,8 @@ class ScoringContext:
     """why canaries could not be scored"""
     notes: dict[str, Any] = field(default_factory=dict)
     """numbers or text that the score wants kept with the trial, as metadata"""
+    evidence: dict[str, Floats] = field(default_factory=dict)
+    """arrays that the score wants kept with the trial, for ``lidp diagnose``"""
 
 
 class TrialScore(Protocol):
@@ -194,6 +196,14 @@ class Decorrelated:
         if many is not None:
             return float(np.sum(many(canary, others)))
         return sum(float(self.contribution(canary, other)) for other in others)
+
+
+def watches(score: Any) -> bool:
+    """Return whether a score needs the mechanism to watch the tested canaries while it runs.
+
+    The data set of its target has ``watching(canaries)``, which returns the data with these canaries watched, inserted or not.
+    """
+    return bool(getattr(score, "watches", False))
 
 
 def as_trial_score(score: Any) -> TrialScore:

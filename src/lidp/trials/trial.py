@@ -29,7 +29,7 @@ from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.errors import InvalidScores
 from lidp.streams import Purpose, stream
 from lidp.target import Output, Target, with_canaries
-from lidp.trials.scoring import ScoringContext, as_trial_score
+from lidp.trials.scoring import ScoringContext, as_trial_score, watches
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,8 @@ def _seed_global_generators(setup: TrialSetup, index: int, number: int) -> None:
 
 def _data(setup: TrialSetup, arm: Arm) -> Any:
     with fail_audit_on_error(f"planting {len(arm.inserted)} canaries"):
-        return with_canaries(setup.target.dataset, arm.inserted)
+        data = with_canaries(setup.target.dataset, arm.inserted)
+        return data.watching(arm.tested) if watches(setup.target.score) else data
 
 
 def _noise(setup: TrialSetup, index: int, number: int) -> np.random.Generator:
@@ -175,6 +176,7 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
     arrays = {arm.name: np.full(len(arm.tested), np.nan) for arm in arms}
     failures: dict[str, str] = {}
     metadata: dict[str, Any] = {}
+    evidence: dict[str, Floats] = {}
     new_outputs: Outputs = {}
     for arm in _in_order(setup, index, arms):
         job = (index, arm.number)
@@ -189,7 +191,7 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
             if isinstance(output, Output):
                 metadata.update({f"{arm.name}_{key}": _plain(value) for key, value in output.metadata.items()})
                 output = output.value
-            arrays[arm.name] = _score(setup, index, arm, output, metadata)
+            arrays[arm.name] = _score(setup, index, arm, output, metadata, evidence)
         except BaseException as error:  # any exception of a mechanism or score is an outcome
             # Errors of the auditor, such as canaries that cannot be inserted, may depend on the coins: they are no outcome.
             if must_propagate(error):
@@ -198,10 +200,12 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
     arrays, failures = setup.design.merge_failures(arrays, failures)
     if coins is not None:
         arrays["coins"] = coins
-    return TrialRecord(index, arrays, failures, seconds + time.perf_counter() - start, metadata)
+    return TrialRecord(index, arrays, failures, seconds + time.perf_counter() - start, metadata, evidence=evidence)
 
 
-def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[str, Any]) -> Floats:
+def _score(
+    setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[str, Any], evidence: dict[str, Floats]
+) -> Floats:
     scoring = as_trial_score(setup.target.score)
     auxiliary: Any = []
     if scoring.auxiliary:
@@ -220,6 +224,7 @@ def _score(setup: TrialSetup, index: int, arm: Arm, output: Any, metadata: dict[
     if scores.shape != (len(arm.tested),):
         raise InvalidScores(f"the score gave an array of shape {scores.shape} for {len(arm.tested)} canaries")
     metadata |= {f"{arm.name}_{name}": _plain(value) for name, value in context.notes.items()}
+    evidence |= context.evidence
     unscored = ~np.isfinite(scores)
     if unscored.any():
         # A constant is a valid score. The whole run must not fail because of one canary: see raw_scores.

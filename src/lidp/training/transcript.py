@@ -1,0 +1,98 @@
+"""Transcripts: what all steps of a training tell about each canary, added up while the training runs.
+
+An accountant covers an adversary who sees what every step releases, and knows all records but one. The residual r of a step is its
+noisy sum of gradients minus the clipped sum of all records that are no canaries, in units of the clipping norm. With c the gradient
+of a canary and z = ⟨c, r⟩, the log-likelihood ratio of the step, with the canary sampled at rate q against without it, is
+log(1 - q + q·exp((z - ½|c|²) / σ²)). Its sum over all steps is the best score there is: where canaries do not interfere, its law is
+the pair of distributions from which the accountant calculates the privacy curve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lidp import checks
+from lidp.arrays import Floats, Ints
+from lidp.trials.scoring import ScoringContext
+
+COLUMNS = ("log_ratio", "product", "square", "length", "lagged")
+"""Sums over the steps of a stretch: of the log-likelihood ratio; of z; of (z/|c|)²; of |c|²; of z/|c| times its last value."""
+STRETCHES = 8
+"""The number of equal parts of a training for which evidence is kept apart."""
+
+
+@dataclass(frozen=True)
+class ClaimedSteps:
+    """What a claim about DP-SGD says of each step: noise multiplier, sampling rate and clipping norm."""
+
+    noise_multiplier: float
+    rate: float
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        checks.positive(noise_multiplier=self.noise_multiplier)
+        checks.share(rate=self.rate)
+        checks.positive(clip_norm=self.clip_norm)
+
+    @property
+    def numbers(self) -> Floats:
+        """The three numbers, for compiled loops."""
+        return np.array([self.noise_multiplier, self.rate, self.clip_norm])
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What the steps of one run tell about each watched canary.
+
+    Attributes:
+        evidence: an array (canaries, stretches, ``COLUMNS``).
+        steps: the number of steps of the run.
+        groups: for each canary, the number in ``group_names`` of the parameters that its gradient changes; empty if it changes
+            parameters of several groups.
+    """
+
+    evidence: Floats
+    steps: int
+    groups: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    group_names: tuple[str, ...] = ()
+
+    @property
+    def log_ratios(self) -> Floats:
+        """The log-likelihood ratio of each canary over all steps."""
+        total: Floats = self.evidence[:, :, 0].sum(axis=1)
+        return total
+
+    def to_arrays(self) -> dict[str, Floats]:
+        """Return the evidence as flat arrays by name, as stores keep them."""
+        arrays = {name: self.evidence[:, :, column].ravel() for column, name in enumerate(COLUMNS)}
+        return arrays | ({"group": self.groups.astype(np.float64)} if len(self.groups) else {})
+
+
+def new_evidence(canaries: int, steps: int) -> Floats:
+    """Return evidence of no step yet about some canaries, for a run of some steps."""
+    return np.zeros((canaries, min(STRETCHES, steps), len(COLUMNS)))
+
+
+@dataclass(frozen=True)
+class TranscriptScore:
+    """The log-likelihood ratio of each canary over all steps; the output is a :class:`Transcript` of the tested canaries.
+
+    Guarantee: keeps the audit valid. The score is a function of the residuals, which are part of what the claim covers, and of the
+    canary.
+    """
+
+    auxiliary: ClassVar[int] = 0
+    sequential: ClassVar[bool] = False
+    watches: ClassVar[bool] = True
+
+    def score_trial(self, context: ScoringContext, *prepared: Any) -> Floats:  # needs no preparation
+        """Return one score per tested canary, and keep the evidence for ``lidp diagnose``."""
+        transcript: Transcript = context.output
+        context.evidence.update(transcript.to_arrays())
+        context.notes["steps"] = transcript.steps
+        if transcript.group_names:
+            context.notes["groups"] = ", ".join(transcript.group_names)
+        return transcript.log_ratios
