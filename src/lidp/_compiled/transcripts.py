@@ -8,9 +8,6 @@ import math
 
 from lidp._compiled.compiler import compiled
 
-COLUMNS = 5
-"""Numbers that are added up for each canary: see :class:`lidp.training.transcript.Evidence`."""
-
 
 @compiled()
 def log_likelihood_ratio(exponent, rate):  # pragma: no cover  # compiled
@@ -28,7 +25,8 @@ def add_step(projections, lengths, claimed, last, evidence):  # pragma: no cover
 
     ``projections`` are inner products of the residual with the gradients of canaries, and ``lengths`` the squares of the lengths
     of these gradients. ``claimed`` holds the claimed noise multiplier, sampling rate and clipping norm, ``last`` the noise along
-    each gradient in the step before, in units of the clipping norm. ``evidence`` is an array (canaries, ``COLUMNS``).
+    each gradient in the step before, in units of the clipping norm. ``evidence`` is an array (canaries, columns), for the columns
+    of :mod:`lidp.training.transcript`.
     """
     variance, rate, unit = claimed[0] * claimed[0], claimed[1], claimed[2] * claimed[2]
     for k in range(projections.shape[0]):
@@ -41,4 +39,5 @@ def add_step(projections, lengths, claimed, last, evidence):  # pragma: no cover
             along = product / math.sqrt(length)
             row[2] += along * along
             row[4] += along * last[k]
+            row[5] += 1.0
             last[k] = along

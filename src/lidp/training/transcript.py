@@ -18,8 +18,9 @@ from lidp import checks
 from lidp.arrays import Floats, Ints
 from lidp.trials.scoring import ScoringContext
 
-COLUMNS = ("log_ratio", "product", "square", "length", "lagged")
-"""Sums over the steps of a stretch: of the log-likelihood ratio; of z; of (z/|c|)²; of |c|²; of z/|c| times its last value."""
+COLUMNS = ("log_ratio", "product", "square", "length", "lagged", "count")
+"""Sums over the steps of a stretch: of the log-likelihood ratio; of z; of (z/|c|)²; of |c|²; of z/|c| times its last value; of 1,
+for steps at which the gradient of the canary is not 0."""
 STRETCHES = 8
 """The number of equal parts of a training for which evidence is kept apart."""
 
@@ -74,6 +75,45 @@ class Transcript:
 def new_evidence(canaries: int, steps: int) -> Floats:
     """Return evidence of no step yet about some canaries, for a run of some steps."""
     return np.zeros((canaries, min(STRETCHES, steps), len(COLUMNS)))
+
+
+class TranscriptRecorder:
+    """Adds up the evidence of a run step by step, for training loops whose number of steps is not known beforehand.
+
+    It keeps up to twice as many stretches as :data:`STRETCHES`. When all of them are full, it merges pairs of neighbours, so that
+    memory does not grow with the steps.
+    """
+
+    def __init__(self, canaries: int) -> None:
+        self.steps = 0
+        self._steps_per_stretch = 1
+        self._evidence = np.zeros((2 * STRETCHES, canaries, len(COLUMNS)))
+        self._last = np.zeros(canaries)
+
+    def add(self, products: Floats, squared_lengths: Floats, claimed: ClaimedSteps) -> None:
+        """Add one step.
+
+        Args:
+            products: inner products of the residual with the gradients of the canaries.
+            squared_lengths: squares of the lengths of these gradients.
+            claimed: what is claimed of this step.
+        """
+        from lidp._compiled.transcripts import add_step
+
+        stretch, rest = divmod(self.steps, self._steps_per_stretch)
+        if stretch == len(self._evidence) and not rest:
+            merged = self._evidence[0::2] + self._evidence[1::2]
+            self._evidence[: len(merged)], self._evidence[len(merged) :] = merged, 0.0
+            self._steps_per_stretch *= 2
+            stretch = len(merged)
+        add_step(products, squared_lengths, claimed.numbers, self._last, self._evidence[stretch])
+        self.steps += 1
+
+    def transcript(self, groups: Ints | None = None, group_names: tuple[str, ...] = ()) -> Transcript:
+        """Return the transcript of all steps so far."""
+        used = -(-self.steps // self._steps_per_stretch)
+        evidence = self._evidence[:used].transpose(1, 0, 2).copy()
+        return Transcript(evidence, self.steps, np.empty(0, np.int64) if groups is None else groups, group_names)
 
 
 @dataclass(frozen=True)
