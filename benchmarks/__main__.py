@@ -15,6 +15,7 @@ from benchmarks import (
     speed,
     strength,
     training,
+    transcripts,
 )
 
 PARTS = {
@@ -25,6 +26,7 @@ PARTS = {
     "curves": curves.main,
     "nulls": nulls.main,
     "training": training.main,
+    "transcripts": transcripts.main,
     "opacus": opacus_overhead.main,
     "pairs": pairs.main,
     "peers": peers.main,

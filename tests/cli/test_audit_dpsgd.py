@@ -15,6 +15,7 @@ from lidp.data import purchases
 from lidp.report.command import command_of
 from lidp.target_spec.kinds import KINDS
 from lidp.training import Accountant
+from lidp.training.transcript import TranscriptScore
 from tests.cli.invoke import lidp
 
 QUICK = ("--epsilon", "2", "--delta", "1e-5", "--records", "300", "--epochs", "1", "--pilots", "2", "--canaries", "8")
@@ -66,6 +67,13 @@ CHANGES = [
     (["--scores", "raw", "--canary", "blank"], lambda target: target.score.centred, False),
     (["--scores", "self-normalised"], lambda target: type(target.score), SelfNormalised),
     (["--scores", "decorrelated"], lambda target: type(target.score), Decorrelated),
+    (["--scores", "transcript"], lambda target: type(target.score), TranscriptScore),
+    (["--true-noise", "0.5"], lambda target: "0.5 times the noise" in target.name, True),
+    (
+        ["--scores", "transcript", "--canary", "dirac-gradient", "--independent-canaries"],
+        lambda target: target.interference,
+        None,
+    ),
 ]
 
 
@@ -186,7 +194,15 @@ def test_the_help_warns_of_shuffling(capsys):
         (["--hidden", "256,"], "hidden must be widths of layers, as 256,256, or none"),
         (["--hidden", "256,0"], "hidden must be widths of layers, as 256,256, or none"),
         (["--hidden", "2.5"], "hidden must be widths of layers, as 256,256, or none"),
-        (["--scores", "again"], "scores must be one of centred, raw, self-normalised, decorrelated, got 'again'"),
+        (
+            ["--scores", "again"],
+            "scores must be one of centred, raw, self-normalised, decorrelated, transcript, got 'again'",
+        ),
+        (["--scores", "transcript", "--pilots", "4"], "transcripts are relative to no pilot models"),
+        (["--scores", "transcript", "--design", "leave-one-out"], "scores of all steps need coin-flip canaries"),
+        (["--scores", "transcript", "--independent-canaries"], "random gradients overlap; use dirac-gradient"),
+        (["--independent-canaries"], "the final model mixes what all canaries have added; use transcript scores"),
+        (["--true-noise", "0"], "true_noise must be above 0"),
         (["--scores", "raw", "--pilots", "4"], "raw scores of gradients are relative to no pilot models"),
         (["--scores", "decorrelated", "--canary", "blank"], "decorrelated scores are for gradients"),
         (["--preset", ""], "preset of dpsgd is empty"),

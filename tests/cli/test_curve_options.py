@@ -84,3 +84,28 @@ def test_audit_needs_one_claim(capsys):
     assert (code, "no claim: give --epsilon" in err) == (2, True)
     code, _, err = lidp(capsys, "audit", "gaussian", "--epsilon", 1, "--gaussian-mu", 1)
     assert (code, "give one" in err) == (2, True)
+
+
+def test_independent_canaries_refute_with_one_run(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (1, 2000))
+    np.savez(tmp_path / "one.npz", scores=1.6 * coins + rng.standard_normal(coins.shape), coins=coins)
+    options = ("bound", tmp_path / "one.npz", "--gaussian-mu", 1, "--delta", 1e-5, "--json")
+    assert lidp(capsys, *options)[0] == 0
+    code, out, _ = lidp(capsys, *options, "--independent-canaries")
+    assert code == 1
+    assert json.loads(out)["hypothesis"] == "curve, canary by canary"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--delta", 1e-5], "independent canaries are a hypothesis for curve-wager"),
+        (["--gaussian-mu", 1, "--method", "all"], "for scores in a file and one method"),
+    ],
+)
+def test_independent_canaries_need_a_curve_and_one_method(capsys, file, options, message):
+    code, out, err = lidp(capsys, "bound", file, "--independent-canaries", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

@@ -25,7 +25,7 @@ from lidp.rounding import fixed
 from lidp.score_files import read_scores
 from lidp.scores import Scores
 from lidp.stats.method import Method
-from lidp.stats.registry import METHODS, applicable, bound, default_method, make_method, point_method
+from lidp.stats.registry import METHODS, applicable, bound, canary_by_canary, default_method, make_method, point_method
 from lidp.stats.storable import Storable
 from lidp.store import is_store
 
@@ -81,6 +81,7 @@ def command(
         float | None, typer.Option(help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False)
     ] = None,
     curve: options.CurveOptions,
+    independent_canaries: options.IndependentCanaries = False,
     as_json: options.Json = False,
     modules: Import = None,
 ) -> int:
@@ -105,6 +106,10 @@ def command(
     failure_probability = 0.05 if failure_probability is None else failure_probability
     if claim is not None:
         judged = Claim(claim, delta, checks.member(Neighbours, neighbours=neighbours))
+    if independent_canaries and (stored is not None or method == "all"):
+        raise InvalidArgument(
+            "--independent-canaries is for scores in a file and one method; an audit states the hypothesis before it runs"
+        )
     if method == "all":
         if order is not None or threshold is not None or as_printed or claim is not None:
             raise InvalidArgument("--method all takes no --order, --threshold, --as-printed or --claim; name one method")
@@ -133,6 +138,8 @@ def command(
         chosen = _build(kind or type(usual), settings, curve_claim)
     if claim is not None and judged is not None and kind is None and getattr(chosen, "curve", None) is not None:
         chosen = point_method(scores.design, judged, like=chosen)  # the store tested a curve, and a point is claimed now
+    if independent_canaries:
+        chosen = canary_by_canary(chosen)
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from lidp import checks
@@ -17,7 +17,7 @@ from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.lifted_betting import LiftedBetting
 from lidp.stats.method import Method, check_probabilities
-from lidp.stats.registry import check_name, default_method, make_method, method_named
+from lidp.stats.registry import canary_by_canary, check_name, default_method, make_method, method_named
 from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
 from lidp.target import Target
@@ -90,7 +90,7 @@ class AuditPlan:
         sequential = design.has_coins and as_trial_score(target.score).sequential
         chosen = _choose_method(method, design, sequential, claim)
         if independent_canaries:
-            chosen = _canary_by_canary(chosen)
+            chosen = canary_by_canary(chosen)
         if getattr(chosen, "canary_by_canary", False) and target.interference is not None:
             raise InvalidArgument(f"the canaries of one run are not independent: {target.interference}")
         return cls(
@@ -217,15 +217,6 @@ def _choose_method(method: Method | str | None, design: Design, sequential: bool
     check_name(chosen)
     chosen.check(design, sequential=sequential)
     return chosen
-
-
-def _canary_by_canary(method: Method) -> Method:
-    if isinstance(method, CurveWager):
-        return replace(method, canary_by_canary=True)
-    raise MethodNotApplicable(
-        f"independent canaries are a hypothesis for {CurveWager.name}, which tests a privacy curve with coin-flip canaries, "
-        f"and the method is {method.name}; claim a curve, and leave out --method and --design"
-    )
 
 
 def _check_stop(stop_when: str | None, method: Method) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from lidp.claim import Claim
 from lidp.designs import Design, design_from_json
 from lidp.errors import MethodNotApplicable
-from lidp.stats.registry import METHODS, default_method, make_method
+from lidp.stats.registry import METHODS, canary_by_canary, default_method, make_method
 from lidp.stats.storable import to_plain
 from lidp.target_spec import TargetSpec
 
@@ -88,14 +88,18 @@ def _dpsgd_options(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"noise-multiplier": step["noise_multiplier"], "sampling-rate": rate, "steps": event["count"]}
 
 
-def _method_option(plain: Any, design: Design, claim: Claim) -> dict[str, str] | None:
+def _method_option(plain: Any, design: Design, claim: Claim) -> dict[str, Any] | None:
     """Return the option that chooses a method; None for parameters that no option can set.
 
     The default method for a claimed curve needs none. The curve may come with the target, which adds it to the claim only if
     the command leaves the choice of the method to the audit.
     """
-    if claim.curve is not None and to_plain(default_method(design, claim)) == plain:
-        return {}
+    if claim.curve is not None:
+        usual = default_method(design, claim)
+        if to_plain(usual) == plain:
+            return {}
+        if design.has_coins and to_plain(canary_by_canary(usual)) == plain:
+            return {"independent-canaries": True}
     for name, kind in METHODS.items():
         try:
             method = make_method(kind, claim)

@@ -118,6 +118,20 @@ def make_method(kind: type[Method], claim: Claim | None = None, **settings: Any)
     return kind(curve=claim.curve, **settings)  # type: ignore[call-arg]  # methods that need a curve have a field for it
 
 
+def canary_by_canary(method: Method) -> Method:
+    """Return the method for the hypothesis that canaries of one run are independent, so that each counts as a trial of its own.
+
+    Raises:
+        MethodNotApplicable: if it is not a curve wager.
+    """
+    if isinstance(method, CurveWager):
+        return replace(method, canary_by_canary=True)
+    raise MethodNotApplicable(
+        f"independent canaries are a hypothesis for {CurveWager.name}, which tests a privacy curve with coin-flip canaries, "
+        f"and the method is {method.name}; claim a curve, and leave out --method and --design"
+    )
+
+
 def applicable(scores: Scores, claim: Claim | None = None) -> dict[str, Method | str]:
     """Return for each method's name the method with default parameters, or the reason why it does not apply."""
     methods: dict[str, Method | str] = {}
