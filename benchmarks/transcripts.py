@@ -36,7 +36,7 @@ PEER_CANARIES, PEER_RUNS = 5_000, 5
 def target(data, preset: str, canaries: int, share: float, claim: lidp.Claim = CLAIM):
     return training_target(
         data, claim, training=find_preset(preset).training(), canary="dirac-gradient", canaries=canaries, true_noise=share,
-        scores="transcript", measure_accuracy=False, **options,
+        scores="transcript", measure_accuracy=False,
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def falls(data) -> None:
             start = time.perf_counter()
             result = audit(data, preset, 1 / ratio, seed, 4 * wanted)
             seconds.append(time.perf_counter() - start)
-            models.append(result.models if result.verdict is Verdict.REFUTED else np.inf)
+            models.append(result.bound.fell_at or np.inf)
         print(
             f"{preset}, noise / {ratio}: median {np.median(models):g} models (wanted: {wanted}), {sorted(models)}; "
             f"median {np.median(seconds):.0f} s",
