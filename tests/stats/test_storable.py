@@ -298,6 +298,12 @@ def test_commands_know_an_imported_method_by_its_name(foreign_store, capsys):
     assert "hoeffding(threshold=0.0)" in capsys.readouterr().out
     assert command([*arguments, "--import", foreign_store, "--direction", "backward"]) == 2
     assert "hoeffding takes no --direction" in capsys.readouterr().err
+    audited = ["audit-dpsgd", "--epsilon", "2", "--records", "200", "--epochs", "1", "--canaries", "2", "--trials", "4"]
+    audited += ["--design", "leave-one-out", "--pilots", "2", "--method", "hoeffding", "--quiet"]
+    assert command(audited) == 2
+    assert "unknown method 'hoeffding'" in capsys.readouterr().err
+    assert command([*audited, "--import", foreign_store]) == 0
+    assert "method     hoeffding" in capsys.readouterr().out
     assert command(["cite", "hoeffding", "--import", foreign_store]) == 0
     assert capsys.readouterr().out == bibtex([Hoeffding]) + "\n"
 

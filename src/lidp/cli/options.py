@@ -10,8 +10,11 @@ import typer
 
 from lidp import checks
 from lidp.claim import Claim, Neighbours
+from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
+from lidp.stats.method import Method
+from lidp.stats.registry import METHODS
 
 EXIT_CODES = "Exit code: 0 not refuted, 1 refuted, 2 error, 130 interrupted."
 
@@ -118,10 +121,28 @@ class CanaryOptions:
     method: Annotated[
         str | None, typer.Option(help="Method (see lidp bound --help).", show_default="depends on design")
     ] = None
+    modules: Import = None
     independent_canaries: IndependentCanaries = False
     failure_probability: FailureProbability = 0.05
     stop_when: StopWhen = None
     seed: Seed = 0
+
+    def build_method(self) -> Method | str | None:
+        """Return the method, one of lidp's by its name; None if the audit shall choose.
+
+        Raises:
+            InvalidArgument: if there is no such method, or it cannot be made without parameters.
+        """
+        classes = import_methods(self.modules)
+        if self.method is None or self.method in METHODS:
+            return self.method
+        kind = find_method(self.method, classes)
+        try:
+            return kind()
+        except TypeError as error:
+            raise InvalidArgument(
+                f"--method {self.method} needs parameters ({error}); give them defaults, or audit with lidp.audit(method=...)"
+            ) from error
 
     def build_design(self) -> Design:
         """Return the design.

@@ -41,6 +41,7 @@ def run_canary_audit(
     """Audit a target with canaries, print the result, write the report, and return the exit code."""
     design = canary_options.build_design()
     claim = claim_options.build(design.neighbours)
+    method = canary_options.build_method()
     executor = executor_options.build()
     absolute_store = None if store is None else store.absolute()  # the target may change the working directory
 
@@ -50,7 +51,7 @@ def run_canary_audit(
             claim=claim,
             design=design,
             trials=canary_options.trials,
-            method=canary_options.method,
+            method=method,
             independent_canaries=canary_options.independent_canaries,
             failure_probability=canary_options.failure_probability,
             seed=canary_options.seed,
