@@ -171,7 +171,7 @@ def test_the_options_of_the_command_are_those_of_the_spec():
 
 def test_the_help_warns_of_shuffling(capsys):
     told = " ".join(lidp(capsys, "audit-dpsgd", "--help")[1].split())
-    assert "shuffle, which the accountant does not cover" in told
+    assert "shuffle: not covered by the accountant" in told
 
 
 @pytest.mark.parametrize(

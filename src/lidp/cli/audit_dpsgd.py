@@ -17,10 +17,8 @@ from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.training.presets import PRESETS
 
-HELP = f"""Audit models that are trained by DP-SGD. Trains them with the noise that the claim requires, plants
-canaries, bounds ε, tests the claim.
-
-Presets: {", ".join(PRESETS)}. The preset purchases needs no --data. {EXIT_CODES}
+HELP = f"""Audit models that are trained by DP-SGD, with the noise that the claim requires.
+Presets: {", ".join(PRESETS)}. The last one needs no --data. {EXIT_CODES}
 """
 _BY_PRESET = "by preset"
 
@@ -58,7 +56,7 @@ class DpsgdOptions:
     )
     sampling: Annotated[
         str | None,
-        typer.Option(help="poisson (default), or shuffle, which the accountant does not cover.", show_default=False),
+        typer.Option(help="poisson (default), or shuffle: not covered by the accountant.", show_default=False),
     ] = None
     accountant: Annotated[str | None, typer.Option(help="pld or rdp.", show_default="pld")] = None
     fault: Annotated[
@@ -66,7 +64,7 @@ class DpsgdOptions:
     ] = None
     true_noise: Annotated[
         float | None,
-        typer.Option(help="Share of the noise required by the claim that the trainer adds.", show_default="1"),
+        typer.Option(help="Share of the required noise that is added.", show_default="1"),
     ] = None
     canary: Annotated[
         str | None,
@@ -77,7 +75,7 @@ class DpsgdOptions:
     scores: Annotated[
         str | None,
         typer.Option(
-            help="centred (default), raw, self-normalised, decorrelated, or transcript: of all steps, not the final model.",
+            help="centred (default), transcript, raw, self-normalised, decorrelated.",
             show_default=False,
         ),
     ] = None

@@ -17,7 +17,7 @@ Import = Annotated[
     list[str] | None,
     typer.Option(
         "--import",
-        help="Module (or path/file.py) to run: it defines a method of your own.",
+        help="Module (or file.py) to run, with a method of your own.",
         metavar="MODULE",
         show_default=False,
     ),

@@ -105,7 +105,7 @@ IndependentCanaries = Annotated[
     bool,
     typer.Option(
         "--independent-canaries",
-        help="Also assume, as part of the claim, that canaries of one run do not affect one another: one run may be enough.",
+        help="Claim also that canaries of a run do not interfere.",
     ),
 ]
 
