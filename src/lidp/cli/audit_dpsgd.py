@@ -17,7 +17,7 @@ from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.training.presets import PRESETS
 
-HELP = f"""Audit models that are trained by DP-SGD, with the noise that the claim requires.
+HELP = f"""Audit models that are trained by DP-SGD. Their noise is the one that the claim requires.
 Presets: {", ".join(PRESETS)}. The last one needs no --data. {EXIT_CODES}
 """
 _BY_PRESET = "by preset"
