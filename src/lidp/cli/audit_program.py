@@ -15,7 +15,7 @@ from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.spec import Option
 
-HELP = f"""Audit a program that trains a model: plant canaries in its data, run it, test the claim.
+HELP = f"""Audit a program that trains a model. Plants canaries in its data, runs it, tests the claim.
 
 COMMAND is the program with its arguments, such as "python train.py --data {{data}} --out {{out}} --seed {{seed}}". No shell is
 used. The program trains on x and y of the .npz file {{data}}, and writes the loss of each example in canary_x and canary_y of
