@@ -12,16 +12,18 @@ from jax_privacy.noise_addition import gaussian_privatizer
 
 from lidp import CoinFlip
 from lidp.integrations.jax import audit_jax
+from lidp.result import AuditInterrupted
 
-RATE, STEPS, NOISE, BATCH, CAPACITY, FEATURES = 0.2, 20, 1.0, 20, 64, 48
-PARAMETERS = {"weights": np.zeros((FEATURES // 2, 2), np.float32), "bias": np.zeros(2, np.float32)}
+RATE, STEPS, NOISE, BATCH, CAPACITY = 0.2, 20, 1.0, 20, 64
+PARAMETERS = {"weights": np.zeros((8, 16), np.float32), "bias": np.zeros(16, np.float32)}
+INTERRUPTED = 130  # exit code
 ACCOUNTANT = {"parameters": PARAMETERS, "noise_multiplier": NOISE, "sampling_rate": RATE, "steps": STEPS}
 
 
 def make_records():
     rng = np.random.default_rng(0)
-    features = rng.standard_normal((100, FEATURES // 2)).astype(np.float32)
-    return features, np.stack([features[:, 0], features[:, 1] - features[:, 2]], axis=1)
+    features = rng.standard_normal((100, 8)).astype(np.float32)
+    return features, np.concatenate([features, -features], axis=1)
 
 
 def squared_error(parameters, features, labels):
@@ -90,13 +92,24 @@ def train_with_optax(records, planting, key, noise=NOISE):
     return parameters, state
 
 
-if __name__ == "__main__":  # number of workers, number of trials, store
-    workers, trials, store = sys.argv[1:]
-    audited = audit_jax(
-        train, make_records(), **ACCOUNTANT, delta=1e-5, design=CoinFlip(16), stop_when="never", pilots=0,
-        workers=int(workers), trials=int(trials), store=None if store == "none" else store,
-    )  # fmt: skip
+def interrupt_after(trials):
+    """Return a watcher that interrupts an audit after some trials."""
+
+    def watch(progress):
+        if progress.done >= trials:
+            raise KeyboardInterrupt
+
+    return watch
+
+
+if __name__ == "__main__":  # number of workers; store, or "none"; number of trials after which the audit is interrupted
+    workers, store, trials = sys.argv[1:]
+    try:
+        audited = audit_jax(
+            train, make_records(), **ACCOUNTANT, delta=1e-5, design=CoinFlip(8), stop_when="never", pilots=0, trials=8,
+            workers=int(workers), store=None if store == "none" else store, watch=interrupt_after(int(trials)),
+        )  # fmt: skip
+    except AuditInterrupted:
+        sys.exit(INTERRUPTED)
     scores, coins = audited.scores.flips()
-    sys.stdout.write(
-        "".join(f"{score!r} {coin}\n" for score, coin in zip(scores.ravel().tolist(), coins.ravel(), strict=True))
-    )
+    sys.stdout.write("".join(f"{score!r} {coin}\n" for score, coin in zip(scores.ravel(), coins.ravel(), strict=True)))

@@ -1,8 +1,8 @@
 """Audits of DP-SGD with jax-privacy: correct training stands, too little noise is refuted, and misuse ends the audit."""
 
-import os
 import subprocess
 import sys
+import warnings
 from functools import partial
 
 import numpy as np
@@ -18,9 +18,20 @@ from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Ver
 from lidp.fingerprints import fingerprint  # noqa: E402
 from lidp.integrations.jax import audit_jax, jax_target  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
-from tests.integrations.jax_training import ACCOUNTANT, NOISE, PARAMETERS, STEPS, make_records, train, train_with_optax  # noqa: E402
+from tests import sample_targets  # noqa: E402
+from tests.integrations.jax_training import (  # noqa: E402
+    ACCOUNTANT,
+    INTERRUPTED,
+    NOISE,
+    PARAMETERS,
+    STEPS,
+    make_records,
+    train,
+    train_with_optax,
+)
 from tests.waiting import PATIENCE  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated:DeprecationWarning")  # in jax-privacy
 AUDIT = {"delta": 1e-5, "design": CoinFlip(40), "pilots": 0}
 
 
@@ -46,7 +57,9 @@ def test_correct_training_stands_for_every_seed(seed):
 @pytest.mark.slow
 def test_false_alarms_when_canaries_count_as_independent():
     """The hypothesis of one run: the curve, and canaries that do not interfere."""
-    verdicts = [audit(train, trials=1, independent_canaries=True, seed=seed).verdict for seed in range(60)]
+    verdicts = [
+        audit(train, trials=1, design=CoinFlip(128), independent_canaries=True, seed=seed).verdict for seed in range(60)
+    ]
     assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
 
 
@@ -57,7 +70,10 @@ def test_half_of_the_noise_is_refuted(loop):
 
 
 def test_half_of_the_noise_is_refuted_in_one_run_of_independent_canaries():
-    assert audit(partial(train, noise=NOISE / 2), trials=1, independent_canaries=True).verdict is Verdict.REFUTED
+    assert (
+        audit(partial(train, noise=NOISE / 2), trials=1, design=CoinFlip(128), independent_canaries=True).verdict
+        is Verdict.REFUTED
+    )
 
 
 @pytest.mark.parametrize("leaf", sorted(PARAMETERS))
@@ -65,20 +81,31 @@ def test_noise_missing_in_one_array_is_refuted(leaf):
     assert audit(partial(train, silent=leaf), trials=16).verdict is Verdict.REFUTED
 
 
-def run_script(workers, trials, store="none"):
-    """Audit in a new process, in which JAX has not been used; return what it prints: scores and coins."""
-    command = [sys.executable, "-m", "tests.integrations.jax_training", str(workers), str(trials), str(store)]
-    finished = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=PATIENCE, env=os.environ | {"JAX_PLATFORMS": "cpu"}
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.splitlines()
+def run_script(*, workers, store="none", interrupted_after=100):
+    """Audit in a new process, in which JAX has not been used; return its exit code and the scores and coins that it prints."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.integrations.jax_training", workers, store, interrupted_after]
+    finished = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert finished.returncode in (0, INTERRUPTED), finished.stderr
+    return finished.returncode, finished.stdout.splitlines()
 
 
 def test_results_do_not_depend_on_workers_or_interruptions(tmp_path):
-    whole = run_script(1, 4)
-    assert len(whole) == 4 * 16
-    assert run_script(2, 4) == whole
+    store = tmp_path / "audit.db"
+    code, scores = run_script(workers=2, store=store, interrupted_after=2)
+    assert (code, scores) == (INTERRUPTED, [])
+    assert sample_targets.finished(store) >= 2
+    resumed, whole = run_script(workers=1, store=store), run_script(workers=1)
+    assert resumed == whole
+    assert len(whole[1]) == 8 * 8
+
+
+def test_workers_forked_after_use_of_jax_end_the_audit():
+    """Without this error, they would wait forever for threads that exist in their parent only."""
+    jnp.zeros(1).block_until_ready()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about the same
+        with pytest.raises(AuditFailed, match="JAX was used before this process was forked"):
+            audit(train, trials=4, workers=2)
 
 
 def leave_out_planting(records, planting, key):
@@ -96,7 +123,7 @@ def omit_released(records, planting, key):
 
 
 def other_shapes(records, planting, key):
-    sums, planting = planting.add({"weights": jnp.zeros(3), "bias": jnp.zeros(2)}, clip_norm=1.0)
+    sums, planting = planting.add({"weights": jnp.zeros(3), "bias": jnp.zeros(16)}, clip_norm=1.0)
     return sums, planting.released(sums)
 
 
@@ -127,7 +154,7 @@ class ReturnAnother:
         (return_first_planting, "planted no canaries"),
         (omit_released, "the last step called planting.add without planting.released"),
         (omit_add, "planting.released was called without planting.add"),
-        (other_shapes, r"shape \(3,\) at weights, but the parameters of the target have \(24, 2\)"),
+        (other_shapes, r"shape \(3,\) at weights, but the parameters of the target have \(8, 16\)"),
         (ReturnAnother(), "the planting of another run"),
     ],
 )
