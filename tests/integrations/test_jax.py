@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import warnings
 from functools import partial
 
 import numpy as np
@@ -102,10 +101,8 @@ def test_results_do_not_depend_on_workers_or_interruptions(tmp_path):
 def test_workers_forked_after_use_of_jax_end_the_audit():
     """Without this error, they would wait forever for threads that exist in their parent only."""
     jnp.zeros(1).block_until_ready()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of JAX, about the same
-        with pytest.raises(AuditFailed, match="JAX was used before this process was forked"):
-            audit(train, trials=4, workers=2)
+    with pytest.raises(AuditFailed, match="JAX was used before this process was forked"):
+        audit(train, trials=4, workers=2)
 
 
 def leave_out_planting(records, planting, key):

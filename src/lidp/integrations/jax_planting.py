@@ -1,7 +1,7 @@
 """``Planting``: adds gradient canaries to a training loop in JAX, and adds up what its steps tell about them.
 
 A planting is an immutable pytree, like the state of an optimizer: functions take one and return the next one. They run inside or
-outside ``jit``, ``scan`` and ``vmap``, without callbacks to Python. A function that was compiled for one run serves all runs.
+outside ``jit`` and ``scan``, without callbacks to Python. A function that was compiled for one run serves all runs.
 """
 
 from __future__ import annotations
