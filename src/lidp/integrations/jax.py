@@ -34,7 +34,7 @@ from lidp.integrations.coordinate_canaries import CoordinateRecords, ParameterGr
 from lidp.integrations.jax_planting import PlantedState, Planting, flatten
 from lidp.integrations.trainers import IDENTICAL_PILOTS
 from lidp.result import AuditResult
-from lidp.target import Output, Prepared, Target
+from lidp.target import Prepared, Target
 from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptScore
 
 __all__ = ["PlantedState", "Planting", "audit_jax", "jax_target"]
@@ -57,7 +57,7 @@ class JaxLoop:
     groups: ParameterGroups
     claimed: ClaimedSteps
 
-    def __call__(self, data: CoordinateRecords, rng: np.random.Generator) -> Output:
+    def __call__(self, data: CoordinateRecords, rng: np.random.Generator) -> Transcript:
         if _forked_after_use:
             raise AuditFailed(
                 "JAX was used before this process was forked, and would deadlock here. Do not use JAX before the audit (make "
@@ -67,8 +67,7 @@ class JaxLoop:
         loop_rng, planting_rng = rng.spawn(2)
         first = Planting.begin(data.canaries(), self.groups, self.claimed, planting_rng)
         last = _last_planting(self.train(data.copy_records(), first, _new_key(loop_rng)), first)
-        transcript = last.transcript(len(data.watched))
-        return Output(transcript, {"steps": transcript.steps})
+        return last.transcript(len(data.watched))
 
 
 def _new_key(rng: np.random.Generator) -> jax.Array:
@@ -118,7 +117,7 @@ class NoisePilots:
         transcripts: list[Transcript] = []
         for pilot_rng in rng.spawn(self.models):
             seed_global_generators(pilot_rng)
-            transcripts.append(self.loop(watched, pilot_rng).value)
+            transcripts.append(self.loop(watched, pilot_rng))
         if len(transcripts) > 1 and np.array_equal(transcripts[0].evidence, transcripts[1].evidence):
             raise AuditFailed(IDENTICAL_PILOTS)
         return Prepared({"steps": [transcript.steps for transcript in transcripts]}, models=self.models)
