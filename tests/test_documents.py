@@ -104,6 +104,8 @@ def test_the_blocks_of_a_page(page, capsys, monkeypatch, tmp_path):
     blocks = blocks_of(page)
     if any("import torch" in block.text for block in blocks):
         pytest.importorskip("opacus", reason="the page needs the extra torch")
+    if any("import jax" in block.text for block in blocks):
+        pytest.importorskip("jax_privacy", reason="the page needs the extra jax")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     reader = Reader(capsys)

@@ -43,6 +43,7 @@ def test_an_example(name):
 
 TRAINING = {  # what it needs, and what it prints
     "torch_loop.py": (["torch"], ["not refuted", "refuted"]),
+    "jax_steps.py": (["jax_privacy"], ["not refuted", "refuted"]),
     "jax_loop.py": (["jax_privacy"], ["not refuted", "refuted"]),
     "any_trainer.py": (["diffprivlib"], ["not refuted", "refuted"]),
     "opacus_mlp.py": (["torch", "opacus"], ["not refuted"]),
