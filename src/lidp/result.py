@@ -80,7 +80,7 @@ class AuditResult:
     leak: str = ""
     """pair audits only: where the outputs of the two data sets differ most, in words"""
     transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
-    """trials that recorded what their steps tell about canaries, for a diagnosis; JSON does not have them"""
+    """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

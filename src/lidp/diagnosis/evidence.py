@@ -109,15 +109,15 @@ class Evidence:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, records: Iterable[TrialRecord], *, trials: int | None = None, name: str = "this audit") -> Evidence:
-        """Return the evidence of an audit, called ``name`` in errors.
+    def of(cls, records: Iterable[TrialRecord], name: str = "this audit") -> Evidence:
+        """Return the evidence of an audit, which errors call ``name``.
 
-        ``trials`` is the number of its trials if ``records`` leaves out those without evidence.
+        ``records`` are its first trials; those without evidence may be left out.
 
         Raises:
             InvalidArgument: if there is none, or none that can be read.
         """
-        prefix = _first_trials(records) if trials is None else list(records)
+        prefix = list(records)
         if not prefix:
             raise InvalidArgument(f"{name} has no finished trial; resume it")
         if not any(record.evidence for record in prefix):
@@ -137,7 +137,7 @@ class Evidence:
         reasons += [f"trial {run.trial} is left out: it has other parameter groups" for run in others]
         more = len(reasons) - _MOST_NOTES
         notes = reasons[:_MOST_NOTES] + ([f"{more:,} more trials are left out"] if more > 0 else [])
-        return cls(tuple(runs), len(prefix) if trials is None else trials, tuple(notes))
+        return cls(tuple(runs), 1 + max(record.index for record in prefix), tuple(notes))
 
     @cached_property
     def inserted(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -173,7 +173,7 @@ class Evidence:
         return Counter(run.layout for run in self.runs).most_common(1)[0][0]
 
     def stretches(self, name: str) -> Floats:
-        """Return the sums of a column over each stretch, an array (canaries of all runs, stretches); 0 for runs of another layout."""
+        """Return the sums of a column over each stretch, an array (canaries, stretches); 0 for runs of another layout."""
         size = len(self.layout)
         parts = (
             run.columns[name] if run.layout == self.layout else np.zeros((len(run.inserted), size)) for run in self.runs
@@ -181,7 +181,7 @@ class Evidence:
         return np.concatenate(list(parts))
 
 
-def _first_trials(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+def first_trials(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     """Return the trials 0, 1, ... up to the first missing one: later ones may have been finished by chance of their outcome."""
     prefix: list[TrialRecord] = []
     for record in sorted(records, key=lambda record: record.index):

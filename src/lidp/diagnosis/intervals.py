@@ -27,8 +27,9 @@ def tail_exponent_of(failure_probability: float, limits: int, trials: int) -> fl
 def variance_limits(squares: float, count: float, tail_exponent: float) -> tuple[float, float]:
     """Return limits on the variance of ``count`` independent centred Gaussian numbers with this sum of squares.
 
-    Guarantee: each limit fails with probability e^-tail_exponent, since the sum is the variance times a chi-squared number. If the variances differ, the lower limit is one on the largest of them and the upper limit one on the smallest, for the
-    sum is then at most, and at least, what it would be if all were equal to that one.
+    Guarantee: each limit fails with probability e^-tail_exponent, since the sum is the variance times a chi-squared number. If the
+    variances differ, the lower limit is one on the largest of them and the upper limit one on the smallest, for the sum is then at
+    most, and at least, what it would be if all were equal to that one.
     """
     from scipy import special
 

@@ -15,7 +15,7 @@ from lidp.arrays import Floats, Ints
 from lidp.claim import Claim, Neighbours
 from lidp.diagnosis.claimed import claimed_training
 from lidp.diagnosis.diagnosis import Claimed, Diagnosis, Measurement, Part, Quantity, finite_or_none
-from lidp.diagnosis.evidence import Evidence
+from lidp.diagnosis.evidence import Evidence, first_trials
 from lidp.diagnosis.findings import differ, findings_of
 from lidp.diagnosis.intervals import dependent_variance_limits, tail_exponent_of, variance_limits
 from lidp.diagnosis.participation import LIMITS, Limits, Participation, participation
@@ -35,6 +35,7 @@ _OVERLAP = (
 _REUSED = (
     "noise is correlated from step to step, so limits on noise count each canary once, and participation is not measured"
 )
+_SHARED = "runs share noise, so the limits, which take runs for independent, are narrower than they should be"
 _UNEVEN = "noise differs between steps, so participation is not measured"
 _DIFFERENT_LENGTHS = "gradients of canaries differ in length, so participation is not measured"
 _Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -70,7 +71,7 @@ def diagnose(
     if separate_canaries is None:
         spec = None if plan.target_spec is None else plan.target_spec.to_dict()
         separate_canaries = canaries_are_separate(plan.method, plan.claim, spec)
-    evidence = Evidence.of(records, name=str(store))
+    evidence = Evidence.of(first_trials(records), str(store))
     claimed = claimed_training(plan.claim, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps)
     return diagnose_evidence(
         evidence, claimed, target=plan.name, separate_canaries=separate_canaries, failure_probability=failure_probability
@@ -83,7 +84,7 @@ def diagnose_result(result: AuditResult, *, failure_probability: float = 0.05) -
         return None
     try:
         claimed = claimed_training(result.claim)
-        evidence = Evidence.of(result.transcripts, trials=len(result.notes))
+        evidence = Evidence.of(result.transcripts)
     except InvalidArgument:
         return None
     separate = canaries_are_separate(result.method, result.claim, result.configuration.get("target_spec"))
@@ -107,11 +108,12 @@ def canaries_are_separate(method: Method, claim: Claim, target_spec: Mapping[str
 def diagnose_evidence(
     evidence: Evidence, claimed: Claimed, *, target: str, separate_canaries: bool, failure_probability: float = 0.05
 ) -> Diagnosis:
-    """Return the diagnosis of evidence.
+    """Return the diagnosis of evidence; a single canary per run overlaps no other.
 
     Guarantee: see :class:`Diagnosis`.
     """
     failure_probability = checks.probability(failure_probability=failure_probability)
+    separate_canaries = separate_canaries or all(len(run.inserted) == 1 for run in evidence.runs)
     parts = list(_parts(evidence))
     whole = [part for part in parts if part.kind is not Part.STRETCH]
     number_of_limits = len(parts) + 1 + (len(parts) + 2 * len(whole) + LIMITS if separate_canaries else 0)
@@ -139,6 +141,8 @@ def diagnose_evidence(
     recorded = [run.steps for run in evidence.runs]
     steps = min(recorded), max(recorded)
     shared = runs_share_noise(evidence, tail_exponent)
+    if shared:
+        notes.append(_SHARED)
     return Diagnosis(
         target=target,
         claimed=claimed,

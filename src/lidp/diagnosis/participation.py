@@ -40,10 +40,10 @@ def participation(
     ``variances`` has, for each parameter group, the canaries in it and limits on the variance of its noise.
 
     Guarantee: if at each of n steps a canary takes part with the same probability q, independently, and then adds a, all limits
-    hold, unless those on variances fail, except with probability 6·e^-tail_exponent. With N the number of participations, the sum of
-    n numbers is aN plus Gaussian noise, and the sum of their squares is a noncentral chi-squared number, whose deviations Birgé's
-    inequality bounds. So aN and a²N are bounded, and hence a and N; q by the Chernoff bound for N; and aq, which is aN / n times
-    q / (N / n), because relative limits on q are widest at the smallest N.
+    hold, unless those on variances fail, except with probability 6·e^-tail_exponent. With N the number of participations, the sum
+    of n numbers is aN plus Gaussian noise, and the sum of their squares is a noncentral chi-squared number, whose deviations
+    Birgé's inequality bounds. So aN and a²N are bounded, and hence a and N; q by the Chernoff bound for N; and aq, which is
+    aN / n times q / (N / n), because relative limits on q are widest at the smallest N.
     """
     counted = counts > 0
     squared_lengths = lengths[counted] / counts[counted]

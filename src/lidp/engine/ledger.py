@@ -33,7 +33,7 @@ class Ledger:
         self.failed_trials = 0
         self._waiting: dict[int, TrialRecord] = {}
         self._notes: list[TrialNote] = []
-        self._transcripts: list[TrialRecord] = []
+        self.transcripts: list[TrialRecord] = []
         self._blocks: list[Scores] = []
         self._stopped_at_row: int | None = None
         curve = plan.claim.curve
@@ -89,7 +89,7 @@ class Ledger:
 
     def _bet_on(self, records: Sequence[TrialRecord]) -> None:
         self._notes.extend(self.scorer.note(record) for record in records)
-        self._transcripts.extend(record for record in records if record.evidence)
+        self.transcripts.extend(record for record in records if record.evidence)
         if self.stopped:
             return  # the result ends at the row that refuted the claim
         scores = self.scorer.score(records)
@@ -134,13 +134,5 @@ class Ledger:
 
     def notes(self, rows: int) -> tuple[TrialNote, ...]:
         """Return the notes of the trials of the first ``rows`` rows."""
-        return tuple(self._notes[: self._used(rows)])
-
-    def transcripts(self, rows: int) -> tuple[TrialRecord, ...]:
-        """Return those trials of the first ``rows`` rows that have evidence about their steps."""
-        used = self._used(rows)
-        return tuple(record for record in self._transcripts if record.index < used)
-
-    def _used(self, rows: int) -> int:
-        """Return the number of trials that the first ``rows`` rows come from."""
-        return bisect_left(range(len(self._notes) + 1), rows, key=self.plan.design.rows)
+        used = bisect_left(range(len(self._notes) + 1), rows, key=self.plan.design.rows)
+        return tuple(self._notes[:used])

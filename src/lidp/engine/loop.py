@@ -200,7 +200,7 @@ class AuditLoop:
             preparation_models=self.preparation[1] if self.preparation else 0,
             scores=scores,
             notes=ledger.notes(scores.trials),
-            transcripts=ledger.transcripts(scores.trials),
+            transcripts=tuple(ledger.transcripts),
             versions=self.versions,
             computed_with=versions(),
             seconds=time.monotonic() - self.started,
