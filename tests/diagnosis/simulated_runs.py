@@ -8,6 +8,7 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.diagnosis.diagnosis import Claimed
 from lidp.diagnosis.evidence import Evidence
 from lidp.diagnosis.measurements import diagnose_evidence
+from lidp.streams import draw_coins
 from lidp.training.transcript import ClaimedSteps, TranscriptRecorder
 
 GROUPS = ("fc1.weight", "fc2.weight")
@@ -29,11 +30,13 @@ class Training:
     """correlation of the noise with that of the step before; 1 uses the same noise at every step"""
     seed: int | None = None
     """seed of the noise of every run; None draws new noise"""
+    audited: bool = False
+    """whether coins are those of an audit with seed 0, for a store"""
 
     def run(self, trial, rng):
         """Return the record of one run."""
         size = self.steps, self.canaries
-        coins = rng.integers(0, 2, self.canaries)
+        coins = draw_coins(0, trial=trial, size=self.canaries) if self.audited else rng.integers(0, 2, self.canaries)
         groups = np.arange(self.canaries) % 2
         fresh = (rng if self.seed is None else np.random.default_rng(self.seed)).normal(size=size)
         noise = fresh.copy()

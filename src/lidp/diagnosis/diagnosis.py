@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -137,6 +138,13 @@ class Diagnosis:
         return f"nothing found, within these limits: {'; '.join(limits)}; {self.steps[1]:,} steps as claimed"
 
     @property
+    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
+        """All measurements as text: quantity, part, measured and claimed value."""
+        steps = ("steps", "all", _describe_steps(self.steps), f"{self.claimed.steps:,}")
+        measured = ((str(one.quantity), one.where, one.describe(), exact_digits(one.claimed)) for one in self.measurements)
+        return (*measured, steps)
+
+    @property
     def certainty(self) -> str:
         """How sure the limits are, in one sentence."""
         return (
@@ -168,9 +176,7 @@ class Diagnosis:
             f"{claimed.noise_multiplier:.4g}, sampling rate {claimed.sampling_rate:.4g}, {claimed.steps:,} steps"
         )
         findings = [f"  {text}" for text in self.summary]
-        rows = [(str(one.quantity), one.where, one.describe(), exact_digits(one.claimed)) for one in self.measurements]
-        rows.append(("steps", "all", _describe_steps(self.steps), f"{claimed.steps:,}"))
-        table = _table([("quantity", "where", "measured", "claimed"), *rows])
+        table = _table([("quantity", "where", "measured", "claimed"), *self.rows])
         notes = [f"note: {text}" for text in self.notes]
         return "\n".join([heading, *findings, *table, *notes, self.certainty, NO_BOUND])
 
@@ -208,6 +214,6 @@ def _describe_steps(steps: tuple[int, int]) -> str:
     return f"{steps[0]:,}" if steps[0] == steps[1] else f"{steps[0]:,} to {steps[1]:,}"
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -31,9 +31,9 @@ class Ledger:
         self.plan = plan
         self.scorer = scorer
         self.failed_trials = 0
+        self.transcripts: list[TrialRecord] = []  # bet-on trials with evidence about their steps
         self._waiting: dict[int, TrialRecord] = {}
         self._notes: list[TrialNote] = []
-        self.transcripts: list[TrialRecord] = []
         self._blocks: list[Scores] = []
         self._stopped_at_row: int | None = None
         curve = plan.claim.curve

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lidp.diagnosis import Diagnosis
-from lidp.diagnosis.diagnosis import NO_BOUND, exact_digits
+from lidp.diagnosis.diagnosis import NO_BOUND
 from lidp.report.diagnosis_figure_data import NoiseByPart
 from lidp.report.svg import WIDTH, Canvas, tick_text, ticks
 
@@ -25,7 +25,7 @@ def diagnosis_section(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
         "no_bound": NO_BOUND,
         "notes": diagnosis.notes,
         "figure": noise_figure("noise-by-part", NoiseByPart.of(diagnosis)),
-        "rows": [(one.quantity, one.where, one.describe(), exact_digits(one.claimed)) for one in diagnosis.measurements],
+        "rows": diagnosis.rows,
     }
 
 
