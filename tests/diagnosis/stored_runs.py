@@ -9,7 +9,7 @@ from lidp import Claim, CoinFlip, CurveWager, TargetSpec
 from lidp.engine.plan import AuditPlan
 from lidp.store import Store
 
-DIRAC = TargetSpec("dpsgd", {"canary": "dirac-gradient", "scores": "transcript"})
+DIRAC = TargetSpec("dpsgd", {"canaries": 64, "canary": "dirac-gradient", "scores": "transcript"})
 
 
 @functools.cache

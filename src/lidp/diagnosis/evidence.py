@@ -17,6 +17,7 @@ from lidp.training.transcript import COLUMNS, STRETCHES
 _LARGEST = 1e60  # products of two such numbers do not overflow
 _MOST_STEPS = 1e12
 _MOST_NOTES = 3
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,18 @@ def _columns(record: TrialRecord, canaries: int) -> dict[str, Floats]:
         raise ValueError("it has negative sums of squares or counts")
     if (flat["count"] != np.floor(flat["count"])).any():
         raise ValueError("it has counts that are not whole numbers")
-    return {name: column.reshape(canaries, -1) for name, column in flat.items()}
+    columns = {name: column.reshape(canaries, -1) for name, column in flat.items()}
+    if not _obeys_cauchy_schwarz({name: column.sum(axis=1) for name, column in columns.items()}):
+        raise ValueError("its sums contradict one another")
+    return columns
+
+
+def _obeys_cauchy_schwarz(totals: dict[str, Floats]) -> bool:
+    """Return whether sums of products are at most as large as sums of squares allow, up to rounding."""
+    squares, slack = totals["square"], 1 + _ROUNDING
+    products = totals["product"] ** 2 <= slack * squares * totals["length"] + _ROUNDING
+    lagged = np.abs(totals["lagged"]) <= slack * squares + _ROUNDING
+    return bool((products & lagged).all())
 
 
 def _groups(record: TrialRecord, canaries: int) -> tuple[Ints, tuple[str, ...]]:

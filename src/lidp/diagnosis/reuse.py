@@ -32,20 +32,20 @@ def correlation_limits(
     The residual sum squares - 2r·lagged + r²·V is at least v times a chi-squared number, which gives an upper limit on v. An r is
     kept if some V and some v within these limits allow it; what D² must not exceed grows with V and v.
     """
-    if count < 2 or squares <= 0:
+    if count < 2 or squares <= 0 or abs(lagged) > squares:
         return -1.0, 1.0  # nothing is known
+    lagged, last = lagged / squares, min(last / squares, 1.0)  # in units of the sum of squares, which is 1 from here on
     candidates = np.linspace(-1.0, 1.0, 2 * _GRID + 1)
-    residuals = np.maximum(squares - 2 * candidates * lagged + candidates**2 * squares, 0.0)
+    residuals = np.maximum(1 - 2 * candidates * lagged + candidates**2, 0.0)
     _, factor = variance_limits(1.0, count, tail_exponent)
-    variances = np.maximum(unevenness * factor * residuals, 1e-300)
-    ends = candidates * (squares - last), candidates * squares
+    variances = np.clip(unevenness * factor * residuals, 1e-30, 1e30)
+    ends = candidates * (1 - last), candidates
     gaps = np.maximum(np.maximum(np.minimum(*ends) - lagged, lagged - np.maximum(*ends)), 0.0)
     sharpness = _SHARPNESS / count
-    ratios = sharpness * squares / variances
-    allowed = variances * (squares + variances / sharpness) * (2 * tail_exponent + np.log1p(ratios))
+    allowed = variances * (1 + variances / sharpness) * (2 * tail_exponent + np.log1p(sharpness / variances))
     kept = np.flatnonzero(gaps**2 <= allowed)
     if not len(kept):
-        return -1.0, 1.0  # numbers that no noise gives
+        return -1.0, 1.0
     return max(-1.0, float(candidates[kept[0]]) - 1 / _GRID), min(1.0, float(candidates[kept[-1]]) + 1 / _GRID)
 
 
