@@ -18,13 +18,15 @@ def diagnosis_section(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
     """Return words, table and figure for the page; None without a diagnosis."""
     if diagnosis is None:
         return None
+    noise = NoiseByPart.of(diagnosis)
     return {
         "findings": diagnosis.summary,
         "found": bool(diagnosis.findings),
         "certainty": diagnosis.certainty,
         "no_bound": NO_BOUND,
         "notes": diagnosis.notes,
-        "figure": noise_figure("noise-by-part", NoiseByPart.of(diagnosis)),
+        "figure": noise_figure("noise-by-part", noise),
+        "left_out": noise.left_out,
         "rows": diagnosis.rows,
     }
 
