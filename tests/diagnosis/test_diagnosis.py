@@ -41,7 +41,7 @@ def test_the_json_has_all_limits():
 @pytest.mark.parametrize(
     ("lower", "upper", "text"),
     [
-        (0.98765, 1.00001, "0.987 to 1.01"),
+        (0.98765, 1.00001, "0.987 to 1.001"),
         (-0.0123456, 0.5, "-0.0124 to 0.5"),
         (-0.9, -0.12345, "-0.9 to -0.123"),
         (None, 0.76543, "at most 0.766"),

@@ -11,11 +11,11 @@ from lidp._runtime.terminal_text import printable
 from lidp.cli import options
 from lidp.cli.method_imports import Import, import_methods
 
-HELP = """Say which part of the training in STORE deviates from its claim: noise, sampling rate, clipping or steps.
+HELP = """Say which part of a training deviates from its claim.
 
-STORE is that of an audit with --scores transcript. Limits on the noise of each parameter group and each stretch of steps, on how
-often canaries took part and how much they added, hold all at once. A diagnosis is no privacy bound. The exit code is 0 whatever is
-found.
+STORE is that of an audit with --scores transcript. The answer has limits on the noise of each parameter group and of each stretch
+of steps, on how often canaries took part, and on how much they added. All limits hold at once. A diagnosis is no privacy bound. The
+exit code is 0 whatever is found.
 """
 
 

@@ -186,18 +186,23 @@ def describe_limits(lower: float | None, upper: float | None) -> str:
     if lower is None and upper is None:
         return "unknown"
     if lower is None:
-        return f"at most {at_most(upper or 0.0, 3)}"
+        return f"at most {_rounded_up(upper or 0.0)}"
     if upper is None:
-        return f"at least {at_least(lower, 3)}"
-    return f"{_lower_text(lower)} to {_upper_text(upper)}"
+        return f"at least {_rounded_down(lower)}"
+    return f"{_rounded_down(lower)} to {_rounded_up(upper)}"
 
 
-def _lower_text(value: float) -> str:
-    return f"-{at_most(-value, 3)}" if value < 0 else at_least(value, 3)
+def _rounded_down(value: float) -> str:
+    return f"-{_rounded_up(-value)}" if value < 0 else at_least(value, _digits(value))
 
 
-def _upper_text(value: float) -> str:
-    return f"-{at_least(-value, 3)}" if value < 0 else at_most(value, 3)
+def _rounded_up(value: float) -> str:
+    return f"-{_rounded_down(-value)}" if value < 0 else at_most(value, _digits(value))
+
+
+def _digits(value: float) -> int:
+    """Return the number of digits to show: one more above 1, so that limits around 1 are equally exact."""
+    return 4 if value > 1 else 3
 
 
 def exact_digits(value: float) -> str:
