@@ -171,6 +171,15 @@ def test_canaries_of_different_lengths_give_no_participation():
     assert any("differ in length" in note for note in diagnosis.notes)
 
 
+def test_without_held_out_canaries_nothing_is_known_of_the_noise():
+    record = Training(canaries=1).run(0, np.random.default_rng(0))
+    record.arrays["coins"][:] = 1.0
+    diagnosis = diagnosed([record])
+    assert (one(diagnosis, Quantity.NOISE).lower, one(diagnosis, Quantity.NOISE).upper) == (0.0, None)
+    assert diagnosis.findings == ()
+    assert any("no held-out canary shows the noise" in note for note in diagnosis.notes)
+
+
 def test_more_trials_give_narrower_limits():
     runs = Training().runs(16, np.random.default_rng(0))
     few, many = (one(diagnosed(runs[:size]), Quantity.NOISE) for size in (1, 16))

@@ -37,7 +37,9 @@ _REUSED = (
 )
 _SHARED = "runs share noise, so the limits, which take runs for independent, are narrower than they should be"
 _UNEVEN = "noise differs between steps, so participation is not measured"
-_DIFFERENT_LENGTHS = "gradients of canaries differ in length, so participation is not measured"
+_UNKNOWN_PARTICIPATION = (
+    "participation is not measured, since gradients of canaries differ in length, or no held-out canary shows the noise"
+)
 _Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
@@ -135,7 +137,7 @@ def diagnose_evidence(
     else:
         measured = _participation(evidence, dict(zip(parts, variances, strict=True)), tail_exponent)
         if measured is None:
-            notes.append(_DIFFERENT_LENGTHS)
+            notes.append(_UNKNOWN_PARTICIPATION)
         else:
             measurements += _participation_measurements(measured, claimed)
     recorded = [run.steps for run in evidence.runs]
