@@ -148,6 +148,16 @@ def test_an_understated_sampling_rate_is_diagnosed(capsys, tmp_path):
 
 
 @pytest.mark.slow
+def test_missing_clipping_is_diagnosed_with_records_one_per_run(capsys, tmp_path):
+    path = tmp_path / "a.db"
+    words = ("audit-dpsgd", "--epsilon", "8", "--canary", "mislabelled", "--canaries", "1", "--scores", "transcript")
+    lidp(capsys, *words, "--fault", "no-clipping", "--trials", "16", "--stop-when", "never", "--store", path, "--quiet")
+    code, out, _ = lidp(capsys, "diagnose", path)
+    assert code == 0
+    assert "times its clipped gradient when it takes part: clipping does not hold" in out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("canary", ["dirac-gradient", "random-gradient", "mislabelled", "blank"])
 def test_a_correct_trainer_shows_nothing(canary, capsys, tmp_path):
     path = tmp_path / "a.db"

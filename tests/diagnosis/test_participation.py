@@ -42,6 +42,18 @@ def test_limits_hold(rate, contribution, noise, length):
     assert wrong <= stats.binom.ppf(1 - 1e-6, 400, 0.12)
 
 
+def test_if_contributions_vary_lower_limits_hold_for_the_largest_and_for_the_rate():
+    rng, noise = np.random.default_rng(4), 0.5
+    for _ in range(50):
+        added = rng.choice([1.0, 10.0], (STEPS, CANARIES)) * (rng.random((STEPS, CANARIES)) < 0.2)
+        along = added + noise * rng.standard_normal((STEPS, CANARIES))
+        columns = sums(rng, rate=0.0, contribution=0.0, noise=1.0)
+        columns |= {"products": along.sum(axis=0), "squares": (along**2).sum(axis=0)}
+        limits = measured(columns, noise)
+        assert 5 < limits.contribution[0] < 10
+        assert 0.05 < limits.rate[0] < 0.2
+
+
 def test_without_noise_contribution_and_rate_are_known_well():
     limits = measured(sums(np.random.default_rng(1), rate=0.2, contribution=1.5, noise=1e-6), 1e-6)
     assert limits.contribution == pytest.approx((1.5, 1.5), rel=1e-4)

@@ -124,7 +124,7 @@ def _participation_findings(measured: dict[Quantity, Measurement]) -> list[Findi
         return []
     product, rate, contribution = (measured[name] for name in (Quantity.PRODUCT, Quantity.RATE, Quantity.CONTRIBUTION))
     findings = []
-    if not rate.as_claimed:
+    if rate.above or (rate.below and contribution.as_claimed):  # contributions that vary lower the estimate of the rate
         findings.append(_rate_finding(rate))
     if contribution.above:
         least = at_least(contribution.lower or 0.0, 3)

@@ -43,7 +43,9 @@ def participation(
     hold, unless those on variances fail, except with probability 6·e^-tail_exponent. With N the number of participations, the sum
     of n numbers is aN plus Gaussian noise, and the sum of their squares is a noncentral chi-squared number, whose deviations
     Birgé's inequality bounds. So aN and a²N are bounded, and hence a and N; q by the Chernoff bound for N; and aq, which is
-    aN / n times q / (N / n), because relative limits on q are widest at the smallest N.
+    aN / n times q / (N / n), because relative limits on q are widest at the smallest N. If contributions vary, the lower limit on
+    ``contribution`` is one on the largest of them, and that on ``rate`` holds, for N is at least the square of their sum divided
+    by the sum of their squares; upper limits need not hold.
     """
     counted = counts > 0
     squared_lengths = lengths[counted] / counts[counted]
