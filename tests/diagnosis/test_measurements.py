@@ -180,6 +180,14 @@ def test_without_held_out_canaries_nothing_is_known_of_the_noise():
     assert any("no held-out canary shows the noise" in note for note in diagnosis.notes)
 
 
+def test_gradients_that_vanish_at_some_steps_leave_the_upper_limit_only():
+    record = Training(canaries=16).run(0, np.random.default_rng(0))
+    record.evidence["count"][::13] -= 1.0
+    noise = one(diagnosed([record]), Quantity.NOISE)
+    assert noise.lower == 0
+    assert 1 < noise.upper < 1.2
+
+
 def test_more_trials_give_narrower_limits():
     runs = Training().runs(16, np.random.default_rng(0))
     few, many = (one(diagnosed(runs[:size]), Quantity.NOISE) for size in (1, 16))

@@ -198,15 +198,20 @@ def _variance(evidence: Evidence, part: _TrainingPart, tail_exponent: float, *, 
         canaries = float(len(squares))
         return dependent_variance_limits(float((squares / counts).sum()), canaries, canaries, tail_exponent)
     if separate:
-        return variance_limits(float(squares.sum()), float(counts.sum()), tail_exponent)
+        planned = part.planned_steps[runs]
+        if (counts == planned).all():
+            return variance_limits(float(squares.sum()), float(counts.sum()), tail_exponent)
+        # Some gradients were 0, at steps that may depend on the noise: only the upper limit allows for that.
+        sums = float(squares.sum()), float(counts.sum()), float(planned.sum())
+        return 0.0, dependent_variance_limits(*sums, tail_exponent)[1]
     canaries_per_run = np.bincount(runs, minlength=len(evidence.runs))
     seen = canaries_per_run > 0
     means = [
         np.bincount(runs, weights=values, minlength=len(evidence.runs))[seen] / canaries_per_run[seen]
         for values in (squares, counts)
     ]
-    planned = float(part.planned_steps[seen].sum())
-    return dependent_variance_limits(float(means[0].sum()), float(means[1].sum()), planned, tail_exponent)
+    total_steps = float(part.planned_steps[seen].sum())
+    return dependent_variance_limits(float(means[0].sum()), float(means[1].sum()), total_steps, tail_exponent)
 
 
 def _noise(part: _TrainingPart, variance: Limits, claimed: Claimed, separate: bool) -> Measurement:
