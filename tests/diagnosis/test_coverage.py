@@ -20,6 +20,7 @@ TRAININGS = {
     "little noise": Training(canaries=16, steps=60, noise=0.3),
     "more often and more": Training(canaries=16, steps=60, noise=0.7, rate=0.3, contribution=1.5),
     "partly reused noise": Training(canaries=16, steps=60, reused_share=0.4),
+    "noise that partly cancels": Training(canaries=16, steps=60, reused_share=-0.4),
     "reused noise": Training(canaries=16, steps=60, reused_share=1.0),
 }
 

@@ -32,7 +32,7 @@ _OVERLAP = (
     "gradients of canaries may overlap, so only upper limits on noise are given; "
     "dirac-gradient canaries tell more (or --separate-canaries, if they do not overlap)"
 )
-_REUSED = (
+_CORRELATED = (
     "noise is correlated from step to step, so limits on noise count each canary once, and participation is not measured"
 )
 _SHARED = "runs share noise, so the limits, which take runs for independent, are narrower than they should be"
@@ -98,7 +98,7 @@ def diagnose_result(result: AuditResult, *, failure_probability: float = 0.05) -
 def canaries_are_separate(method: Method, claim: Claim, target_spec: Mapping[str, Any] | None) -> bool:
     """Return whether the canaries of an audit are known to have gradients along different coordinates.
 
-    They are if the audit went canary by canary, which is refused otherwise, or if the built-in DP-SGD drew them.
+    They are if the built-in DP-SGD drew them. An audit canary by canary has this as its hypothesis, so its diagnosis has it too.
     """
     if getattr(method, "canary_by_canary", False):
         return True
@@ -121,8 +121,10 @@ def diagnose_evidence(
     number_of_limits = len(parts) + 1 + (len(parts) + 2 * len(whole) + LIMITS if separate_canaries else 0)
     tail_exponent = tail_exponent_of(failure_probability, number_of_limits, evidence.trials)
     correlations = _correlations(evidence, whole, tail_exponent) if separate_canaries else []
-    reused = any(one.above for one in correlations)
-    variances = [_variance(evidence, part, tail_exponent, separate=separate_canaries, reused=reused) for part in parts]
+    correlated = any(not one.as_claimed for one in correlations)
+    variances = [
+        _variance(evidence, part, tail_exponent, separate=separate_canaries, correlated=correlated) for part in parts
+    ]
     measurements = [
         *(_noise(part, limits, claimed, separate_canaries) for part, limits in zip(parts, variances, strict=True)),
         *correlations,
@@ -130,8 +132,8 @@ def diagnose_evidence(
     notes = [*evidence.notes, *_layout_notes(evidence)]
     if not separate_canaries:
         notes.append(_OVERLAP)
-    elif reused:
-        notes.append(_REUSED)
+    elif correlated:
+        notes.append(_CORRELATED)
     elif differ([one for one in measurements if one.quantity is Quantity.NOISE and one.part is Part.STRETCH]):
         notes.append(_UNEVEN)
     else:
@@ -190,11 +192,11 @@ def _parts(evidence: Evidence) -> Iterator[_TrainingPart]:
         first += size
 
 
-def _variance(evidence: Evidence, part: _TrainingPart, tail_exponent: float, *, separate: bool, reused: bool) -> Limits:
+def _variance(evidence: Evidence, part: _TrainingPart, tail_exponent: float, *, separate: bool, correlated: bool) -> Limits:
     """Return limits on the variance of the noise in a part, from held-out canaries."""
     held_out = part.mask & ~evidence.inserted & (part.counts > 0)
     squares, counts, runs = part.squares[held_out], part.counts[held_out], evidence.run_numbers[held_out]
-    if reused:  # the steps of one canary may all have the same noise: its mean square counts as one
+    if correlated:  # the steps of one canary may all have the same noise: its mean square counts as one
         canaries = float(len(squares))
         return dependent_variance_limits(float((squares / counts).sum()), canaries, canaries, tail_exponent)
     if separate:
