@@ -53,6 +53,7 @@ from lidp.stats.wilson import Wilson
 if TYPE_CHECKING:
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
+    from lidp.diagnosis import Diagnosis, diagnose
     from lidp.engine.audit import audit, result_of
     from lidp.engine.audit_pair import audit_pair
     from lidp.engine.progress import Progress
@@ -74,6 +75,7 @@ _LAZY = {
     "BudgetPlan": "lidp.planner",
     "CanaryDistribution": "lidp.canaries",
     "Decorrelated": "lidp.trials.scoring",
+    "Diagnosis": "lidp.diagnosis",
     "Output": "lidp.target",
     "PairTarget": "lidp.pair_target",
     "Plots": "lidp.report.plots",
@@ -86,6 +88,7 @@ _LAZY = {
     "Verdict": "lidp.result",
     "audit": "lidp.engine.audit",
     "audit_pair": "lidp.engine.audit_pair",
+    "diagnose": "lidp.diagnosis",
     "plan": "lidp.planner",
     "recheck": "lidp.result",
     "result_of": "lidp.engine.audit",
@@ -118,6 +121,7 @@ __all__ = [
     "CurveWagerWithGuesses",
     "Decorrelated",
     "Design",
+    "Diagnosis",
     "Direction",
     "EpsilonBound",
     "EventCurve",
@@ -169,6 +173,7 @@ __all__ = [
     "audit",
     "audit_pair",
     "bound",
+    "diagnose",
     "plan",
     "recheck",
     "result_of",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lidp.claim import Claim
 from lidp.designs import Design
-from lidp.designs.trial_record import WHOLE_TRIAL
+from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument
 from lidp.rounding import at_least, at_most, exact
@@ -79,6 +79,8 @@ class AuditResult:
     """package versions that computed the bound from the scores, possibly later ones"""
     leak: str = ""
     """pair audits only: where the outputs of the two data sets differ most, in words"""
+    transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
+    """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

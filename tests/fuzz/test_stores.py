@@ -119,4 +119,5 @@ def test_randomly_changed_stores(name, block, stores, tmp_path):
         lidp("bound", path, *rng.choice([[], ["--json"], ["--claim", "1"], ["--method", "all"], ["--delta", "0.1"]]))
         lidp("compare", path, stores / f"{name}.db")
         lidp("cite", path)
+        lidp("diagnose", path)
         lidp("resume", path, "--quiet")

@@ -23,6 +23,7 @@ from lidp.cli import (
     catalogue,
     cite,
     compare,
+    diagnose,
     plan,
     report,
     reproduce,
@@ -53,6 +54,7 @@ app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
 app.command(name="report", help=report.HELP)(report.command)
 app.command(name="compare", help=compare.HELP)(compare.command)
+app.command(name="diagnose", help=diagnose.HELP)(diagnose.command)
 app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
 app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)

@@ -11,7 +11,8 @@ from typing import Any
 from lidp._runtime.versions import versions
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
-from lidp.engine.loop import AuditLoop
+from lidp.designs.trial_record import TrialRecord
+from lidp.engine.loop import AuditLoop, read_trials
 from lidp.engine.plan import AuditPlan
 from lidp.engine.progress import Progress
 from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
@@ -139,6 +140,16 @@ def plan_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> Aud
     """Return the plan of the audit in a store; no code of the target is loaded. ``methods``: see :func:`result_of`."""
     with Store.read(store) as opened:
         return _plan_of(opened, methods)
+
+
+def trials_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> tuple[AuditPlan, list[TrialRecord]]:
+    """Return the plan of the audit in a store, and its finished trials, which are checked but not bet on.
+
+    ``methods``: see :func:`result_of`.
+    """
+    with Store.read(store) as opened:
+        plan = _plan_of(opened, methods)
+        return plan, read_trials(plan, opened)
 
 
 def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditResult:

@@ -31,6 +31,7 @@ class Ledger:
         self.plan = plan
         self.scorer = scorer
         self.failed_trials = 0
+        self.transcripts: list[TrialRecord] = []  # bet-on trials with evidence about their steps
         self._waiting: dict[int, TrialRecord] = {}
         self._notes: list[TrialNote] = []
         self._blocks: list[Scores] = []
@@ -88,6 +89,7 @@ class Ledger:
 
     def _bet_on(self, records: Sequence[TrialRecord]) -> None:
         self._notes.extend(self.scorer.note(record) for record in records)
+        self.transcripts.extend(record for record in records if record.evidence)
         if self.stopped:
             return  # the result ends at the row that refuted the claim
         scores = self.scorer.score(records)

@@ -88,9 +88,7 @@ class AuditLoop:
         """Read all trials of the store, and bet on them."""
         if self.store is None:
             return
-        records = self.store.trials()
-        for record in records:
-            _check_record(record, self.plan, self.store)
+        records = read_trials(self.plan, self.store)
         self.preparation = self.store.preparation()
         scorer = self.procedure.scorer(self.plan, self.store.predictions())
         self.ledger = Ledger(self.plan, scorer, self._keep_predictions)
@@ -202,12 +200,25 @@ class AuditLoop:
             preparation_models=self.preparation[1] if self.preparation else 0,
             scores=scores,
             notes=ledger.notes(scores.trials),
+            transcripts=tuple(ledger.transcripts),
             versions=self.versions,
             computed_with=versions(),
             seconds=time.monotonic() - self.started,
             configuration=plan.configuration,
             leak=leak,
         )
+
+
+def read_trials(plan: AuditPlan, store: Store) -> list[TrialRecord]:
+    """Return the finished trials of a store.
+
+    Raises:
+        StoreError: if one of them is damaged, or not of this plan.
+    """
+    records = store.trials()
+    for record in records:
+        _check_record(record, plan, store)
+    return records
 
 
 def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from lidp.diagnosis import diagnose_result
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
 from lidp.report import curve_drawings, curve_wording, drawings, wording
 from lidp.report.command import command_of
 from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
+from lidp.report.diagnosis_drawings import diagnosis_section
 from lidp.report.evidence import statements_of
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, claimed_epsilon, thinned
 from lidp.report.roc import RocCurve
@@ -81,6 +83,7 @@ def render_report(result: AuditResult) -> str:
         roc=_roc(result, roc, trade_off),
         correlations=_correlations(result),
         trials=_trials(result),
+        diagnosis=diagnosis_section(diagnose_result(result)),
         statements=statements_of(result),
         numbers=numbers_behind(result),
         settings=settings_of(result),
