@@ -157,7 +157,8 @@ class Planting:
         step, self._open_step = self._open_step, None
         if step is None:
             raise AuditFailed("planting.released was called without planting.add; call both once per step, add first")
-        products = step.length * self._watched_gradients.products(step.before, tensors)
+        with np.errstate(invalid="ignore", over="ignore"):  # canaries of runs that diverge get no score
+            products = step.length * self._watched_gradients.products(step.before, tensors)
         lengths = np.full(len(products), step.length**2)
         claimed = ClaimedSteps(max(noise_multiplier, _MIN_NOISE_MULTIPLIER), min(rate, 1.0), clip_norm)
         self._recorder.add(products, lengths, claimed)
