@@ -6,6 +6,7 @@ coordinate each, half of them inserted. Needs the extra ``torch``.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 
 import numpy as np
@@ -23,7 +24,7 @@ def main() -> None:
 
     torch.set_num_threads(1)
     records = random_records()
-    sizes = tuple(size for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False) for size in (inputs * outputs, outputs))
+    sizes = tuple(size for inputs, outputs in itertools.pairwise(WIDTHS) for size in (inputs * outputs, outputs))
     watched = SpreadCoordinates(sizes).draw(np.random.default_rng(0), CANARIES)
     for mode in ("hooks", "ghost"):
         plain, recorded = [], []

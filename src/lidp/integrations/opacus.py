@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,17 @@ from lidp.target import Prepared, Target
 __all__ = ["Check", "ConfigurationWarning", "OpacusTarget", "Settings", "audit_opacus", "opacus_target"]
 
 
-class GrownRecords:
-    """Records followed by canaries, whose length is that without canaries.
+class StatedLength(StrEnum):
+    """The length that data sets with canaries state, from which Opacus computes the sampling rate and the batch size."""
 
-    Opacus computes the sampling rate and the expected batch size from the length of the data set. These are public, and so must not
-    depend on which canaries are inserted. Only the sampler uses the actual length.
-    """
+    FIXED = "fixed"
+    """That of the records without canaries: the length is public, and only the sampler uses the actual one."""
+    ACTUAL = "actual"
+    """That of the records with canaries, as in neighbouring data sets of a user whose number of records is private."""
+
+
+class GrownRecords:
+    """Records followed by canaries, with a stated length that may differ from the actual one."""
 
     def __init__(self, records: Any, actual_length: int, length: int) -> None:
         self._records, self._actual_length, self._length = records, actual_length, length
@@ -70,13 +76,17 @@ class GrownRecords:
         return data._actual_length if isinstance(data, cls) else len(data)
 
 
+@dataclass(frozen=True)
 class GrownPool(PooledRecords):
-    """Records and a pool of canaries; the stated length of data sets does not depend on which canaries are inserted."""
+    """Records and a pool of canaries. By default, the stated length of data sets does not depend on inserted canaries."""
+
+    stated_length: StatedLength = StatedLength.FIXED
 
     def with_canaries(self, canaries: Any) -> GrownRecords:
         """Return the records followed by the records of the pool with these numbers."""
         whole = concatenate(self.records, select(self.pool, np.asarray(canaries, dtype=np.int64)))
-        return GrownRecords(whole, len(whole), len(self.records))
+        fixed = self.stated_length is StatedLength.FIXED
+        return GrownRecords(whole, len(whole), len(self.records) if fixed else len(whole))
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ def opacus_target(
     canary: GradientCanary | str | None = None,
     loss: Loss = cross_entropy,
     scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    stated_length: StatedLength | str = StatedLength.FIXED,
     pilots: int | None = None,
     threads: int = 1,
     settings_may_vary: bool = False,
@@ -134,6 +145,9 @@ def opacus_target(
         loss: ``loss(model, record)``, for canaries that are records.
         scores: what scores look at: "final-model", or "transcript" for what every step releases. A transcript is evidence about
             the claim of the accountant, which covers all steps, and needs far fewer models.
+        stated_length: for canaries that are records, the length that data sets with canaries state. Opacus computes the sampling
+            rate, the steps and the divisor of gradients from it. "fixed" audits training on a public number of records; "actual"
+            also finds leaks of a private number of records through the divisor, best with one canary per trial.
         pilots: number of models trained before the audit without canaries. Default: 4 without noise for gradients, 8 for records;
             transcripts need none.
         threads: number of threads of PyTorch.
@@ -149,13 +163,23 @@ def opacus_target(
         raise InvalidArgument("records must be a data set for a DataLoader; wrap arrays in a TensorDataset")
     plan = GradientPlan.choose(canaries, canary, scores, pilots)
     loop = OpacusLoop(train, threads=checks.count(threads=threads))
-    pool = None if canaries is None else GrownPool(records, canaries)
+    length = checks.member(StatedLength, stated_length=stated_length)
+    if canaries is None and length is not StatedLength.FIXED:
+        raise InvalidArgument(
+            f"stated_length={str(length)!r} is for canaries that are records; give a pool of them as canaries="
+        )
+    pool = None if canaries is None else GrownPool(records, canaries, length)
     planting = _rehearse(loop, PlantedRecords(records) if pool is None else pool.with_canaries(()))
     settings = planting.settings()
     inconsistencies = settings.checks()
     for check in inconsistencies:
         warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
-    loop = replace(loop, rehearsal=Rehearsal(planting.initial_noise_state, None if settings_may_vary else settings))
+    rehearsal = Rehearsal(
+        planting.initial_noise_state,
+        None if settings_may_vary else settings,
+        divisor_may_vary=length is StatedLength.ACTUAL,
+    )
+    loop = replace(loop, rehearsal=rehearsal)
     name = name or name_of_loop(train)
     facts: dict[str, float | str] = {
         "noise multiplier": settings.noise_multiplier,
@@ -165,6 +189,8 @@ def opacus_target(
         **({"warnings": ", ".join(check.name for check in inconsistencies)} if inconsistencies else {}),
     }
     if pool is not None:
+        if length is StatedLength.ACTUAL:
+            facts["stated length"] = "actual: with the canaries of each run"
         target = record_target(loop, pool, loss=loss, pilots=pilots, name=name, facts=facts)
         if target.prepare is not None:
             target = replace(target, prepare=_CountRehearsal(target.prepare))
@@ -220,6 +246,7 @@ def audit_opacus(
     design: Design | None = None,
     loss: Loss = cross_entropy,
     scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    stated_length: StatedLength | str = StatedLength.FIXED,
     independent_canaries: bool = False,
     pilots: int | None = None,
     threads: int = 1,
@@ -243,6 +270,7 @@ def audit_opacus(
         canary=canary,
         loss=loss,
         scores=scores,
+        stated_length=stated_length,
         pilots=pilots,
         threads=threads,
         settings_may_vary=claim is not None,

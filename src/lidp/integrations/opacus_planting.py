@@ -151,7 +151,7 @@ class OpacusPlanting(Planting):
                     "the noise starts from the same random numbers in every run: train seeds the generator itself "
                     "(torch.manual_seed, or noise_generator=). Remove that: the audit seeds every run differently"
                 )
-            difference = None if self._rehearsal.settings is None else settings.difference(self._rehearsal.settings)
+            difference = self._rehearsal.difference(settings)
             if difference is not None:
                 raise AuditFailed(
                     f"one run had {difference}: the statement of the accountant differs between runs. "
@@ -170,11 +170,19 @@ class Rehearsal:
 
     initial_noise_state: bytes | None
     settings: Settings | None
+    divisor_may_vary: bool = False
+    """Whether runs may differ in the batch size by which they divide gradients, because it follows the number of records."""
     counted_steps: CountedSteps | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         history = () if self.settings is None else self.settings.history
         object.__setattr__(self, "counted_steps", CountedSteps(history) if history else None)
+
+    def difference(self, settings: Settings) -> str | None:
+        """Describe the first setting of a later run that differs from the rehearsal but must not; None if there is none."""
+        if self.settings is None:
+            return None
+        return settings.difference(self.settings, ignore=("expected_batch_size",) if self.divisor_may_vary else ())
 
 
 def _digest_state(generator: Any, parameter: Any) -> bytes:

@@ -155,9 +155,11 @@ class Settings:
         except InvalidArgument:
             return None
 
-    def difference(self, other: Settings) -> str | None:
-        """Describe the first setting in which another run differs from this one; None if there is none."""
+    def difference(self, other: Settings, ignore: Sequence[str] = ()) -> str | None:
+        """Describe the first setting, except those to ignore, in which another run differs from this one; None if there is none."""
         for name in ("steps", "noises", "sample_rate", "expected_batch_size", "history"):
+            if name in ignore:
+                continue
             this_value, other_value = getattr(self, name), getattr(other, name)
             if this_value != other_value:
                 return f"{name.replace('_', ' ')} {this_value}, another {other_value}"
