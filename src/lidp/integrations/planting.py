@@ -56,6 +56,8 @@ class Planting:
         self._rng = rng
         self._names: list[str] = []
         self._parameters: list[torch.Tensor] = []
+        self.group_sizes: list[int] = []
+        """Number of parameters in each watched tensor."""
         self._start = np.empty(0, np.float32)
         self._inserted_gradients: PlantedGradients | None = None
         self._watched_gradients: PlantedGradients | None = None
@@ -72,11 +74,6 @@ class Planting:
     def records_transcript(self) -> bool:
         """Whether the run must call :meth:`released` at every step."""
         return self._watched is not None
-
-    @property
-    def group_sizes(self) -> list[int]:
-        """Number of parameters in each watched tensor."""
-        return [tensor.numel() for tensor in self._parameters]
 
     @property
     def size(self) -> int:
@@ -98,6 +95,7 @@ class Planting:
             self._parameters.append(tensor)
         if not self._parameters:
             raise AuditFailed("there are no parameters to watch; pass model.named_parameters()")
+        self.group_sizes = [tensor.numel() for tensor in self._parameters]
         if not self.records_transcript:
             self._start = flatten(self._parameters)
         self._inserted_gradients = locate(self._inserted, self.group_sizes)
@@ -130,10 +128,10 @@ class Planting:
         tensors = list(sums)
         if not self._parameters:
             raise AuditFailed("call planting.watch(parameters) before the first step")
-        numbers = sum(tensor.numel() for tensor in tensors)
-        if numbers != self.size:
-            raise AuditFailed(f"the sums have {numbers:,} numbers, but the watched parameters have {self.size:,}")
-        if self.records_transcript and [tensor.numel() for tensor in tensors] != self.group_sizes:
+        sizes = [tensor.numel() for tensor in tensors]
+        if sum(sizes) != self.size:
+            raise AuditFailed(f"the sums have {sum(sizes):,} numbers, but the watched parameters have {self.size:,}")
+        if self.records_transcript and sizes != self.group_sizes:
             raise AuditFailed("the sums do not have the sizes of the watched parameters; pass them in the same order")
         return tensors
 
