@@ -6,6 +6,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 pytest.importorskip("opacus", reason="needs the extra torch")
 
+from opacus import PrivacyEngine  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+
 import lidp  # noqa: E402
 from lidp import Claim, CoinFlip, InvalidArgument, Verdict  # noqa: E402
 from lidp.integrations.opacus import audit_opacus, opacus_target  # noqa: E402
@@ -47,6 +50,32 @@ def test_every_mode_plants_and_records(mode, parts):
     assert transcript.group_names == ("weight", "bias")
     np.testing.assert_array_equal(transcript.groups, [0, 0, 0, 1, 1])
     np.testing.assert_allclose(transcript.evidence[:, :, PRODUCT], np.outer([0, 1, 1, 1, 0], np.ones(3)), atol=1e-4)
+
+
+def test_with_adaptive_clipping_products_are_in_units_of_the_current_norm():
+    norms = []
+
+    def train(records, planting):
+        model = torch.nn.Linear(FEATURES, 2)
+        engine = PrivacyEngine(accountant="rdp")
+        model, optimizer, loader = engine.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+            data_loader=DataLoader(records, batch_size=RECORDS), noise_multiplier=2.0, max_grad_norm=1.5, clipping="adaptive",
+            target_unclipped_quantile=0.5, clipbound_learning_rate=0.2, max_clipbound=10.0, min_clipbound=0.1,
+            unclipped_num_std=10.0,
+        )  # fmt: skip
+        planting.attach(engine, optimizer, loader)
+        for _ in range(3):
+            for x, y in loader:
+                norms.append(optimizer.max_grad_norm)
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+        return model
+
+    evidence = one_run(train, WATCHED[1:4], WATCHED, noiseless=True).transcript.evidence
+    assert len({float(norm) for norm in norms}) == 3
+    np.testing.assert_allclose(evidence[:, :, PRODUCT], np.outer([0, 1, 1, 1, 0], np.ones(3)), atol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])

@@ -95,8 +95,9 @@ class Coordinates:
             )
         self.groups = np.searchsorted(ends, coordinates, side="right").astype(np.int64)
         self._within = coordinates - (ends - np.asarray(group_sizes))[self.groups]
-        members = [(group, np.flatnonzero(self.groups == group)) for group in np.unique(self.groups)]
-        self._members = [(int(group), numbers, self._within[numbers]) for group, numbers in members]
+        self._order = np.argsort(self.groups, kind="stable")
+        self._used_groups = [int(group) for group in np.unique(self.groups)]
+        self._indices: dict[tuple[int, torch.device], torch.Tensor] = {}
 
     def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
         import torch
@@ -106,30 +107,35 @@ class Coordinates:
             for group in np.unique(self.groups[chosen]):
                 numbers = chosen[self.groups[chosen] == group]
                 tensor = sums[group]
-                values = torch.from_numpy(length * self._signs[numbers]).to(device=tensor.device, dtype=tensor.dtype)
+                values = torch.from_numpy(length * self._signs[numbers]).to(tensor.dtype).to(tensor.device)
                 flat = tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1)
                 flat.index_add_(0, torch.from_numpy(self._within[numbers]).to(tensor.device), values)
                 if not tensor.is_contiguous():
                     tensor.copy_(flat.view_as(tensor))
 
     def snapshot(self, sums: Sequence[torch.Tensor]) -> Floats:
+        import torch
+
         values = np.empty(len(self._signs))
-        for group, numbers, within in self._members:
-            values[numbers] = _read(sums[group], within)
+        if len(values):
+            parts = [
+                sums[group].detach().reshape(-1)[self._index(group, sums[group].device)] for group in self._used_groups
+            ]
+            # One copy to the processor: each copy waits for the device.
+            values[self._order] = torch.cat([part.to(parts[0].device) for part in parts]).cpu().double().numpy()
         return values
+
+    def _index(self, group: int, device: torch.device) -> torch.Tensor:
+        """Return the positions of all canaries in a tensor, on its device."""
+        import torch
+
+        if (group, device) not in self._indices:
+            self._indices[group, device] = torch.from_numpy(self._within[self.groups == group]).to(device)
+        return self._indices[group, device]
 
     def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
         products: Floats = self._signs * (self.snapshot(sums) - before)
         return products
-
-
-def _read(tensor: torch.Tensor, within: Ints) -> Floats:
-    """Return the numbers of a tensor at some flat positions."""
-    import torch
-
-    flat = tensor.detach().reshape(-1)
-    values: Floats = flat[torch.from_numpy(within).to(flat.device)].double().cpu().numpy()
-    return values
 
 
 def _add_in_parts(gradient: Singles, sums: Sequence[torch.Tensor]) -> None:
