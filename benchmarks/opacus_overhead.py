@@ -15,20 +15,27 @@ RECORDS, FEATURES, CLASSES, BATCH, STEPS, ROUNDS = 10_000, 784, 10, 100, 40, 7
 WANTED = 0.10
 
 
+def random_records():
+    """Return random data of Fashion-MNIST's shape."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    return torch.utils.data.TensorDataset(
+        torch.from_numpy(rng.random((RECORDS, FEATURES), dtype=np.float32)),
+        torch.from_numpy(rng.integers(0, CLASSES, RECORDS)),
+    )
+
+
 def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
-    records = torch.utils.data.TensorDataset(
-        torch.from_numpy(rng.random((RECORDS, FEATURES), dtype=np.float32)),
-        torch.from_numpy(rng.integers(0, CLASSES, RECORDS)),
-    )
+    records = random_records()
     for mode in ("hooks", "ghost"):
         plain, planted = [], []
         for _ in range(ROUNDS + 1):
-            plain.append(_seconds(records, mode, canaries=0))
-            planted.append(_seconds(records, mode, canaries=32))
+            plain.append(train_seconds(records, mode))
+            planted.append(train_seconds(records, mode, inserted=np.arange(32)))
         ratio = statistics.median(b / a for a, b in zip(plain[1:], planted[1:], strict=True))
         step = 1e6 * statistics.median(plain[1:]) / STEPS
         print(
@@ -36,11 +43,12 @@ def main() -> None:
         )
 
 
-def _seconds(records, mode: str, canaries: int) -> float:
+def train_seconds(records, mode: str, inserted=None, watched=None) -> float:
+    """Return the seconds of ``STEPS`` steps; without ``inserted`` canaries, those of plain Opacus."""
     import torch
     from opacus import PrivacyEngine
 
-    from lidp.integrations.opacus import OpacusPlanting
+    from lidp.integrations.opacus_planting import OpacusPlanting
 
     torch.manual_seed(0)
     model: torch.nn.Module = torch.nn.Sequential(
@@ -61,8 +69,10 @@ def _seconds(records, mode: str, canaries: int) -> float:
         grad_sample_mode=mode,
     )
     criterion = rest[0] if mode == "ghost" else torch.nn.CrossEntropyLoss()
-    if canaries:
-        planting = OpacusPlanting(np.arange(canaries), np.random.default_rng(0), length=RECORDS, real=RECORDS)
+    if inserted is not None:
+        planting = OpacusPlanting(
+            inserted, np.random.default_rng(0), watched=watched, length=RECORDS, actual_length=RECORDS
+        )
         planting.attach(engine, optimizer, rest[-1])
     batches = iter(rest[-1])
     start = time.perf_counter()

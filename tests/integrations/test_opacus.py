@@ -13,15 +13,9 @@ from torch.utils.data import DataLoader  # noqa: E402
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Target, Verdict  # noqa: E402
 from lidp.curves.gaussian import gaussian_epsilon  # noqa: E402
-from lidp.integrations.opacus import (  # noqa: E402
-    GrownPool,
-    GrownRecords,
-    OpacusLoop,
-    OpacusPlanting,
-    audit_opacus,
-    opacus_target,
-)
-from lidp.integrations.planting import GradientSeeds, directions  # noqa: E402
+from lidp.integrations.gradient_canaries import GradientSeeds, directions  # noqa: E402
+from lidp.integrations.opacus import GrownPool, GrownRecords, OpacusLoop, audit_opacus, opacus_target  # noqa: E402
+from lidp.integrations.opacus_planting import OpacusPlanting  # noqa: E402
 from lidp.integrations.torch import MovedScore, PlantedRecords  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
 from tests.integrations.opacus_training import FEATURES, MODES, RECORDS, Script, outliers, some_records  # noqa: E402
@@ -114,7 +108,7 @@ def test_with_adaptive_clipping_canaries_have_the_current_clipping_norm():
 
 def test_directions_too_large_to_cache_are_drawn_again(monkeypatch):
     cached = one_run(Script(), [1, 2, 3], noiseless=False).moved
-    monkeypatch.setattr("lidp.integrations.planting._MAX_CACHED_NUMBERS", 0)
+    monkeypatch.setattr("lidp.integrations.planted_gradients._MAX_CACHED_NUMBERS", 0)
     np.testing.assert_array_equal(one_run(Script(), [1, 2, 3], noiseless=False).moved, cached)
 
 
@@ -216,8 +210,8 @@ def test_unsupported_scripts_are_refused():
             opacus_target(script, some_records())
     with pytest.raises(AuditFailed, match="need Poisson sampling"):
         opacus_target(Script(poisson=False), some_records(), canaries=outliers())
-    with pytest.raises(InvalidArgument, match="white-box scores are for gradient canaries"):
-        opacus_target(Script(), some_records(), canaries=outliers(), white_box=True)
+    with pytest.raises(InvalidArgument, match="transcript scores are for gradient canaries.*leave out canaries="):
+        opacus_target(Script(), some_records(), canaries=outliers(), scores="transcript")
     with pytest.raises(InvalidArgument, match="wrap arrays in a TensorDataset"):
         opacus_target(Script(), some_records().tensors)
     with pytest.raises(InvalidArgument, match="give either delta"):
@@ -302,21 +296,15 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
 
 
 @pytest.mark.parametrize("design", [LeaveOneOut(4, 4), CoinFlip(4)], ids=["leave one out", "coin flips"])
-@pytest.mark.parametrize("options", [{}, {"white_box": True}, {"canaries": outliers()}], ids=["moved", "steps", "records"])
+@pytest.mark.parametrize("options", [{}, {"canaries": outliers()}], ids=["gradients", "records"])
 def test_every_kind_of_canary_with_every_design(design, options):
     result = audit_opacus(Script(epochs=1), some_records(), delta=1e-5, trials=3, design=design, **options)
     assert result.failed_runs == 0
     assert result.unscored_canaries == 0
 
 
-def test_white_box_scores_above_the_memory_limit_are_refused(monkeypatch):
-    monkeypatch.setattr("lidp.integrations.planting._MAX_RELEASED_NUMBERS", 1000)
-    with pytest.raises(AuditFailed, match="white-box scores would keep more than 1,000 numbers"):
-        audit_opacus(Script(), some_records(), delta=1e-5, trials=2, white_box=True)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"white_box": True}, {"canaries": outliers()}], ids=["moved", "steps", "records"])
+@pytest.mark.parametrize("options", [{}, {"canaries": outliers()}], ids=["gradients", "records"])
 @pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(4, 4)], ids=["coin flips", "leave one out"])
 def test_false_alarms_at_an_exactly_tight_null(options, design):
     """One step on all records is the Gaussian mechanism, whose ε is known exactly."""
@@ -340,9 +328,8 @@ def test_a_correct_script_is_not_refuted(canaries):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"white_box": True}], ids=["moved", "steps"])
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])
-def test_too_little_noise_is_refuted(mode, options):
+def test_too_little_noise_is_refuted(mode):
     """The noise is that of an ε four times as large as the accountant states."""
     from opacus.accountants.utils import get_noise_multiplier
 
@@ -350,7 +337,7 @@ def test_too_little_noise_is_refuted(mode, options):
     noise = get_noise_multiplier(target_epsilon=4 * epsilon, target_delta=1e-5, sample_rate=0.5, steps=10, accountant="rdp")
     script = Script(noise=noise, stated_noise=4.0, mode=mode)
     for seed in range(3):
-        result = audit_opacus(script, some_records(), delta=1e-5, trials=384, design=FEW, seed=seed, **options)
+        result = audit_opacus(script, some_records(), delta=1e-5, trials=384, design=FEW, seed=seed)
         assert result.verdict is Verdict.REFUTED
         assert result.claim.epsilon == pytest.approx(epsilon)
 

@@ -14,26 +14,34 @@ The claim follows from the settings of the engine. A warning names every inconsi
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lidp import checks
 from lidp._runtime.global_generators import preserve_global_generators
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.engine.audit import audit
-from lidp.errors import AuditFailed, InvalidArgument
-from lidp.integrations.opacus_settings import Check, ConfigurationWarning, MeasuredNoise, Settings
-from lidp.integrations.planting import Planting, Trained
+from lidp.errors import InvalidArgument
+from lidp.integrations.gradient_canaries import GROUP_SIZES, GradientCanary, ScoredOutput
+from lidp.integrations.opacus_planting import OpacusPlanting, Rehearsal
+from lidp.integrations.opacus_settings import Check, ConfigurationWarning, Settings
 from lidp.integrations.record_sets import PooledRecords, are_columns, concatenate, select
-from lidp.integrations.torch import Loop, PlantedRecords, Train, cross_entropy, loop_target
+from lidp.integrations.torch import (
+    GradientPlan,
+    Loop,
+    LoopPilots,
+    PlantedRecords,
+    Train,
+    cross_entropy,
+    gradient_target,
+    name_of_loop,
+    record_target,
+)
 from lidp.integrations.trainers import Loss
 from lidp.result import AuditResult
 from lidp.target import Prepared, Target
@@ -41,203 +49,17 @@ from lidp.target import Prepared, Target
 __all__ = ["Check", "ConfigurationWarning", "OpacusTarget", "Settings", "audit_opacus", "opacus_target"]
 
 
-class OpacusPlanting(Planting):
-    """A planting that adds canaries to the steps of an Opacus optimizer by itself."""
+class StatedLength(StrEnum):
+    """The length that data sets with canaries state, from which Opacus computes the sampling rate and the batch size."""
 
-    def __init__(
-        self,
-        seeds: NDArray[np.int64],
-        rng: np.random.Generator,
-        *,
-        length: int,
-        actual_length: int,
-        rehearsal: Rehearsal | None = None,
-        measures_noise: bool = False,
-        **options: bool,
-    ) -> None:
-        """Create the planting of one run.
-
-        ``length`` is the stated length of the data set, ``actual_length`` its number of records including canaries. The run must
-        have the settings of the ``rehearsal``.
-        """
-        super().__init__(seeds, rng, **options)
-        self._length, self._actual_length = length, actual_length
-        self._rehearsal = rehearsal
-        self._measures_noise = measures_noise
-        self._read_settings: Callable[[], Settings] | None = None
-        self._noises: Counter[float] = Counter()
-        self._sum_of_squares, self._noise_values = 0.0, 0
-        self._batch_count: list[int] | None = None
-        self.initial_noise_state: bytes | None = None
-        """Digest of the state of the noise generator before the first step; None in secure mode, where it is meaningless."""
-
-    def attach(self, engine: Any, optimizer: Any, loader: Any) -> None:
-        """Read the settings, and add canaries to the sums of clipped gradients in Opacus.
-
-        Supports per-sample gradients by hooks, functorch and expanded weights, and ghost and fast gradient clipping, with flat or
-        adaptive clipping, on one device. With several virtual steps, a canary is sampled once per real step.
-
-        Raises:
-            AuditFailed: if canaries cannot be added in this setup.
-        """
-        from opacus.data_loader import DPDataLoader
-        from opacus.optimizers import DPOptimizer
-
-        if not isinstance(optimizer, DPOptimizer):
-            raise AuditFailed(f"attach takes the optimizer that make_private returned, got {type(optimizer).__name__}")
-        if type(optimizer).__name__.startswith(("Distributed", "FSDP")) or hasattr(optimizer, "max_grad_norms"):
-            raise AuditFailed(f"{type(optimizer).__name__} is not supported: canaries need flat clipping on one device")
-        if len(loader.dataset) != self._length:
-            raise AuditFailed(
-                f"the loader has {len(loader.dataset):,} records, but train got {self._length:,}: train must use the records "
-                "that it gets, or canaries are never inserted"
-            )
-        poisson = isinstance(loader, DPDataLoader)
-        if not poisson and not self.required:
-            raise AuditFailed(
-                "canaries that are records need Poisson sampling: with shuffled batches, the number of steps reveals how many are "
-                "inserted. Use poisson_sampling=True, or gradient canaries"
-            )
-        if poisson:
-            self._batch_count = _count_batches(loader, self._actual_length)
-
-        def settings() -> Settings:
-            measured = (
-                MeasuredNoise((self._sum_of_squares / self._noise_values) ** 0.5, self._noise_values)
-                if self._noise_values
-                else None
-            )
-            return Settings.of(
-                engine, optimizer, loader, poisson=poisson, steps=self.steps, noises=self._noises, measured=measured
-            )
-
-        self._read_settings = settings
-        self.watch(optimizer.params)
-        self._add_before_noise(engine, optimizer, loader.sample_rate if poisson else 1 / len(loader), poisson, loader)
-
-    def _add_before_noise(self, engine: Any, optimizer: Any, rate: float, poisson: bool, loader: Any) -> None:
-        """Wrap ``add_noise``, which every mode of Opacus calls once per real step with clipped sums in ``summed_grad``."""
-        add_noise = optimizer.add_noise
-
-        def add_canaries_and_noise() -> None:
-            parameters, norm, noise = optimizer.params, float(optimizer.max_grad_norm), optimizer.noise_multiplier
-            epoch = None if poisson else max(1, len(loader) // optimizer.accumulated_iterations)
-            if not self.steps and not engine.secure_mode:
-                self.initial_noise_state = _digest_state(optimizer.generator, parameters[0])
-            self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, steps_per_epoch=epoch)
-            self._noises[float(noise)] += 1
-            if self.noiseless:
-                optimizer.noise_multiplier = 0.0
-            add_noise()
-            optimizer.noise_multiplier = noise  # the accountant reads it next
-            if self._measures_noise and noise > 0 and norm > 0:
-                self._measure_noise(parameters, float(noise) * norm)
-            self.released([p.grad for p in parameters], clip_norm=norm, noise_multiplier=float(noise), rate=rate)
-
-        optimizer.add_noise = add_canaries_and_noise
-
-    def _measure_noise(self, parameters: Any, stated: float) -> None:
-        """Add the noise of a step, in units of its stated standard deviation, to the measured noise."""
-        for parameter in parameters:
-            noise = (parameter.grad - parameter.summed_grad.view_as(parameter.grad)).double() / stated
-            self._sum_of_squares += float((noise * noise).sum())
-            self._noise_values += noise.numel()
-
-    def settings(self) -> Settings:
-        """Return the settings after training, with everything that the accountant has counted."""
-        if self._read_settings is None:
-            raise AuditFailed("train did not call planting.attach(engine, optimizer, loader)")
-        return self._read_settings()
-
-    def outcome(self, model: Any) -> Trained:
-        """Return the outcome of the run, for scores.
-
-        Raises:
-            AuditFailed: if the run cannot have planted canaries, or differs from the rehearsal.
-        """
-        settings = self.settings()  # raises if train did not attach
-        if self.steps and self._batch_count is not None and not self._batch_count[0]:
-            raise AuditFailed(
-                "train takes its batches from another loader than the one that make_private returned and that it attached: "
-                "iterate over the attached loader, or the accountant describes different training"
-            )
-        if self._rehearsal is not None:
-            if self.initial_noise_state is not None and self.initial_noise_state == self._rehearsal.initial_noise_state:
-                raise AuditFailed(
-                    "the noise starts from the same random numbers in every run: train seeds the generator itself "
-                    "(torch.manual_seed, or noise_generator=). Remove that: the audit seeds every run differently"
-                )
-            difference = None if self._rehearsal.settings is None else settings.difference(self._rehearsal.settings)
-            if difference is not None:
-                raise AuditFailed(
-                    f"one run had {difference}: the statement of the accountant differs between runs. "
-                    "Pass a claim that covers all of them as claim="
-                )
-        return super().outcome(model)
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    """Facts of a run before the audit, with which later runs are compared.
-
-    Later runs must have the same ``settings``, unless these are None because the claim covers any settings. Their noise must not
-    start from the same generator state.
-    """
-
-    initial_noise_state: bytes | None
-    settings: Settings | None
-
-
-def _digest_state(generator: Any, parameter: Any) -> bytes:
-    """Return a digest of the state of the generator that draws the noise of a parameter."""
-    import torch
-
-    if generator is not None:
-        state = generator.get_state()
-    elif parameter.device.type == "cuda":
-        state = torch.cuda.get_rng_state(parameter.device)
-    else:
-        state = torch.get_rng_state()
-    return hashlib.sha256(state.cpu().numpy().tobytes()).digest()
-
-
-def _count_batches(loader: Any, actual_length: int) -> list[int] | None:
-    """Count the batches that a Poisson loader draws, and let it sample from ``actual_length`` records.
-
-    The rate, the steps, the expected batch size and everything else that depends on the length still follow from the stated length
-    of the data set.
-
-    Returns:
-        A list whose only item is the count; None if the sampler is not that of Opacus, which is then left unchanged.
-    """
-    import torch
-    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
-
-    batch_count = [0]
-
-    class Sampler(UniformWithReplacementSampler):  # type: ignore[misc]
-        def __iter__(self) -> Any:
-            for _ in range(self.steps):
-                chosen = torch.rand(actual_length, generator=self.generator) < self.sample_rate
-                batch_count[0] += 1
-                yield chosen.nonzero().reshape(-1).tolist()
-
-    old = loader.batch_sampler
-    if type(old) is not UniformWithReplacementSampler:
-        if actual_length != old.num_samples:
-            raise AuditFailed(f"canaries that are records need the Poisson sampler of Opacus, got {type(old).__name__}")
-        return None
-    new = Sampler(num_samples=old.num_samples, sample_rate=old.sample_rate, generator=old.generator, steps=old.steps)
-    object.__setattr__(loader, "batch_sampler", new)  # the loader forbids plain assignment; it has not been used yet
-    return batch_count
+    FIXED = "fixed"
+    """That of the records without canaries: the length is public, and only the sampler uses the actual one."""
+    ACTUAL = "actual"
+    """That of the records with canaries, as in neighbouring data sets of a user whose number of records is private."""
 
 
 class GrownRecords:
-    """Records followed by canaries, whose length is that without canaries.
-
-    Opacus computes the sampling rate and the expected batch size from the length of the data set. These are public, and so must not
-    depend on which canaries are inserted. Only the sampler uses the actual length.
-    """
+    """Records followed by canaries, with a stated length that may differ from the actual one."""
 
     def __init__(self, records: Any, actual_length: int, length: int) -> None:
         self._records, self._actual_length, self._length = records, actual_length, length
@@ -254,13 +76,17 @@ class GrownRecords:
         return data._actual_length if isinstance(data, cls) else len(data)
 
 
+@dataclass(frozen=True)
 class GrownPool(PooledRecords):
-    """Records and a pool of canaries; the stated length of data sets does not depend on which canaries are inserted."""
+    """Records and a pool of canaries. By default, the stated length of data sets does not depend on inserted canaries."""
+
+    stated_length: StatedLength = StatedLength.FIXED
 
     def with_canaries(self, canaries: Any) -> GrownRecords:
         """Return the records followed by the records of the pool with these numbers."""
         whole = concatenate(self.records, select(self.pool, np.asarray(canaries, dtype=np.int64)))
-        return GrownRecords(whole, len(whole), len(self.records))
+        fixed = self.stated_length is StatedLength.FIXED
+        return GrownRecords(whole, len(whole), len(self.records) if fixed else len(whole))
 
 
 @dataclass(frozen=True)
@@ -274,13 +100,13 @@ class OpacusLoop(Loop):
         """Return the planting of one run."""
         gradients = isinstance(data, PlantedRecords)
         return OpacusPlanting(
-            data.seeds if gradients else np.empty(0, np.int64),
+            data.inserted if gradients else np.empty(0, np.int64),
             rng,
             length=len(data),
             actual_length=GrownRecords.count(data),
             rehearsal=self.rehearsal,
             measures_noise=self.measures_noise,
-            white_box=self.white_box,
+            watched=data.watched if gradients else None,
             noiseless=self.noiseless,
             required=gradients,
         )
@@ -299,8 +125,10 @@ def opacus_target(
     records: Any,
     *,
     canaries: Any = None,
+    canary: GradientCanary | str | None = None,
     loss: Loss = cross_entropy,
-    white_box: bool = False,
+    scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    stated_length: StatedLength | str = StatedLength.FIXED,
     pilots: int | None = None,
     threads: int = 1,
     settings_may_vary: bool = False,
@@ -312,9 +140,16 @@ def opacus_target(
         train: ``train(records, planting) -> model``, which calls ``planting.attach(engine, optimizer, loader)``.
         records: a data set of PyTorch, or anything that a ``DataLoader`` accepts.
         canaries: a pool of records of the same type; if it is None, canaries are gradients.
+        canary: the kind of gradient canaries. Default: "random-gradient" for scores of the final model, "dirac-gradient" for
+            transcripts.
         loss: ``loss(model, record)``, for canaries that are records.
-        white_box: whether scores use the noisy gradients of every step instead of the final model.
-        pilots: number of models trained before the audit without canaries. Default: 4 without noise for gradients, 8 for records.
+        scores: what scores look at: "final-model", or "transcript" for what every step releases. A transcript is evidence about
+            the claim of the accountant, which covers all steps, and needs far fewer models.
+        stated_length: for canaries that are records, the length that data sets with canaries state. Opacus computes the sampling
+            rate, the steps and the divisor of gradients from it. "fixed" audits training on a public number of records; "actual"
+            also finds leaks of a private number of records through the divisor, best with one canary per trial.
+        pilots: number of models trained before the audit without canaries. Default: 4 without noise for gradients, 8 for records;
+            transcripts need none.
         threads: number of threads of PyTorch.
         settings_may_vary: whether the claim covers runs of any noise, rate and number of steps; otherwise all runs must have the
             same settings.
@@ -326,34 +161,47 @@ def opacus_target(
         raise InvalidArgument(f"train must be callable as train(records, planting), got {train!r}")
     if are_columns(records):
         raise InvalidArgument("records must be a data set for a DataLoader; wrap arrays in a TensorDataset")
-    loop = OpacusLoop(train, white_box=white_box, threads=checks.count(threads=threads))
-    data = None if canaries is None else GrownPool(records, canaries)
-    rehearsal = _rehearse(loop, PlantedRecords(records) if data is None else data.with_canaries(()))
-    settings = rehearsal.settings()
+    plan = GradientPlan.choose(canaries, canary, scores, pilots)
+    loop = OpacusLoop(train, threads=checks.count(threads=threads))
+    length = checks.member(StatedLength, stated_length=stated_length)
+    if canaries is None and length is not StatedLength.FIXED:
+        raise InvalidArgument(
+            f"stated_length={str(length)!r} is for canaries that are records; give a pool of them as canaries="
+        )
+    pool = None if canaries is None else GrownPool(records, canaries, length)
+    planting = _rehearse(loop, PlantedRecords(records) if pool is None else pool.with_canaries(()))
+    settings = planting.settings()
     inconsistencies = settings.checks()
     for check in inconsistencies:
         warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
-    loop = replace(loop, rehearsal=Rehearsal(rehearsal.initial_noise_state, None if settings_may_vary else settings))
-    target = loop_target(
-        loop,
-        records,
-        canaries=canaries,
-        loss=loss,
-        pilots=4 if pilots is None and canaries is None else pilots,
-        name=name,
-        facts={
-            "noise multiplier": settings.noise_multiplier,
-            "sampling rate": settings.sample_rate,
-            "steps": settings.steps,
-            "accountant": settings.accountant,
-            **({"warnings": ", ".join(check.name for check in inconsistencies)} if inconsistencies else {}),
-            **({"not tested": "clipping (gradient canaries are added after it)"} if data is None else {}),
-        },
-        pilot_loop=replace(loop, noiseless=True),
-        data=data,
+    rehearsal = Rehearsal(
+        planting.initial_noise_state,
+        None if settings_may_vary else settings,
+        divisor_may_vary=length is StatedLength.ACTUAL,
     )
-    if target.prepare is not None:
-        target = replace(target, prepare=_CountRehearsal(target.prepare))
+    loop = replace(loop, rehearsal=rehearsal)
+    name = name or name_of_loop(train)
+    facts: dict[str, float | str] = {
+        "noise multiplier": settings.noise_multiplier,
+        "sampling rate": settings.sample_rate,
+        "steps": settings.steps,
+        "accountant": settings.accountant,
+        **({"warnings": ", ".join(check.name for check in inconsistencies)} if inconsistencies else {}),
+    }
+    if pool is not None:
+        if length is StatedLength.ACTUAL:
+            facts["stated length"] = "actual: with the canaries of each run"
+        target = record_target(loop, pool, loss=loss, pilots=pilots, name=name, facts=facts)
+        if target.prepare is not None:
+            target = replace(target, prepare=_CountRehearsal(target.prepare))
+        return OpacusTarget(target, settings)
+    facts["not tested"] = "clipping (gradient canaries are added after it)"
+    prepare: Any = _ParameterCounts(tuple(planting.group_sizes))
+    if not plan.transcript:
+        prepare = LoopPilots(replace(loop, noiseless=True), checks.count(pilots=4 if pilots is None else pilots))
+    target = gradient_target(
+        loop, records, plan, prepare=_CountRehearsal(prepare), name=name, facts=facts, poisson=settings.poisson
+    )
     return OpacusTarget(target, settings)
 
 
@@ -364,6 +212,16 @@ def _rehearse(loop: OpacusLoop, data: Any) -> OpacusPlanting:
     with preserve_global_generators():
         loop.run(data, planting, torch_rng)
     return planting
+
+
+@dataclass(frozen=True)
+class _ParameterCounts:
+    """A preparation step that returns the number of parameters of each tensor, as the rehearsal has counted them."""
+
+    group_sizes: tuple[int, ...]
+
+    def __call__(self, dataset: Any, rng: np.random.Generator) -> Prepared:
+        return Prepared({GROUP_SIZES: np.array(self.group_sizes)})
 
 
 @dataclass(frozen=True)
@@ -384,9 +242,12 @@ def audit_opacus(
     delta: float | None = None,
     claim: Claim | None = None,
     canaries: Any = None,
+    canary: GradientCanary | str | None = None,
     design: Design | None = None,
     loss: Loss = cross_entropy,
-    white_box: bool = False,
+    scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    stated_length: StatedLength | str = StatedLength.FIXED,
+    independent_canaries: bool = False,
     pilots: int | None = None,
     threads: int = 1,
     name: str = "",
@@ -395,7 +256,8 @@ def audit_opacus(
     """Audit training with Opacus against the statement of its accountant.
 
     The claim is the ε that the engine states for ``delta`` after a run, unless ``claim`` is given. See :func:`opacus_target` for
-    the other arguments, and :func:`lidp.audit` for ``options``, such as ``trials``, ``seed``, ``workers`` and ``store``.
+    the other arguments, and :func:`lidp.audit` for ``independent_canaries`` and for ``options``, such as ``trials``, ``seed``,
+    ``workers`` and ``store``. ``independent_canaries`` needs ``scores="transcript"``.
 
     Guarantee: that of :func:`lidp.audit`.
     """
@@ -405,8 +267,10 @@ def audit_opacus(
         train,
         records,
         canaries=canaries,
+        canary=canary,
         loss=loss,
-        white_box=white_box,
+        scores=scores,
+        stated_length=stated_length,
         pilots=pilots,
         threads=threads,
         settings_may_vary=claim is not None,
@@ -415,4 +279,4 @@ def audit_opacus(
     if claim is None:
         assert delta is not None  # noqa: S101  # for the type checker
         claim = opacus.settings.claim(delta)
-    return audit(opacus.target, claim=claim, design=design, **options)
+    return audit(opacus.target, claim=claim, design=design, independent_canaries=independent_canaries, **options)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
+import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +50,19 @@ class MeasuredNoise:
     def is_too_small(self) -> bool:
         """Whether the measured noise is smaller than stated, by more than chance explains."""
         return self.share < 1 - max(_MIN_SHORTFALL, _STANDARD_ERRORS / math.sqrt(2 * max(1, self.numbers)))
+
+
+class CountedSteps:
+    """What an accountant has counted for each step: noise multiplier and sampling rate."""
+
+    def __init__(self, history: Sequence[tuple[float, float, int]]) -> None:
+        """Create it from triples (noise multiplier, sampling rate, number of steps)."""
+        self._counted = [(noise, rate) for noise, rate, _ in history]
+        self._ends = list(itertools.accumulate(steps for _, _, steps in history))
+
+    def at(self, step: int) -> tuple[float, float]:
+        """Return the numbers for a step, from 0; for steps that were not counted, those of the last one."""
+        return self._counted[min(bisect.bisect_right(self._ends, step), len(self._counted) - 1)]
 
 
 @dataclass(frozen=True)
@@ -140,9 +155,11 @@ class Settings:
         except InvalidArgument:
             return None
 
-    def difference(self, other: Settings) -> str | None:
-        """Describe the first setting in which another run differs from this one; None if there is none."""
+    def difference(self, other: Settings, ignore: Sequence[str] = ()) -> str | None:
+        """Describe the first setting, except those to ignore, in which another run differs from this one; None if there is none."""
         for name in ("steps", "noises", "sample_rate", "expected_batch_size", "history"):
+            if name in ignore:
+                continue
             this_value, other_value = getattr(self, name), getattr(other, name)
             if this_value != other_value:
                 return f"{name.replace('_', ' ')} {this_value}, another {other_value}"
@@ -163,7 +180,9 @@ class Settings:
         if abs(exact - self.expected_batch_size) > 1e-9 * exact:
             yield Check(
                 "batch size floored",
-                f"a batch has {exact:g} records on average, but gradients are divided by {self.expected_batch_size:g}",
+                f"a batch has {exact:g} records on average, but gradients are divided by {self.expected_batch_size:g}, "
+                "which follows from the number of records. If that number is private, neighbouring data sets have different "
+                "divisors, and no accountant covers that. Set optimizer.expected_batch_size to a number fixed beforehand",
             )
         if not self.secure_mode:
             yield Check(

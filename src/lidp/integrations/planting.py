@@ -1,99 +1,106 @@
-"""``Planting``: adds gradient canaries to a training loop in PyTorch, and collects what scores need.
-
-A canary is stored as a seed, from which its direction is drawn whenever it is needed: the directions of many canaries of a large
-model would not fit into memory.
-"""
+"""``Planting``: adds gradient canaries to a training loop in PyTorch, and records what scores need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lidp.arrays import Floats, Ints, Singles
+from lidp.arrays import Ints, Singles
 from lidp.errors import AuditFailed
-from lidp.training.gradients import RandomGradients
+from lidp.integrations.planted_gradients import PlantedGradients, flatten, locate
+from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptRecorder
 
 if TYPE_CHECKING:
     import torch
 
-_MAX_CACHED_NUMBERS = 2**26
-"""Largest total size of directions that are kept in memory instead of being drawn again: 256 MB."""
-_MAX_RELEASED_NUMBERS = 2**26
-"""Largest total size of the noisy gradients of one run that white-box scores keep: 256 MB."""
-
-
-@dataclass(frozen=True)
-class GradientSeeds:
-    """Canaries that are gradients in uniformly random directions, each given by a seed."""
-
-    def draw(self, rng: np.random.Generator, size: int) -> Ints:
-        """Return ``size`` seeds."""
-        return rng.integers(0, 2**62, size)
-
-
-def directions(seeds: Iterable[int], size: int) -> Singles:
-    """Return the directions of canaries, one row of length 1 per seed; each has ``size`` numbers."""
-    drawn = [RandomGradients(size).draw(np.random.default_rng(int(seed)), 1)[0] for seed in seeds]
-    return np.array(drawn, np.float32).reshape(len(drawn), size)
+_MIN_NOISE_MULTIPLIER = 1e-3
+"""The likelihood ratio of a step that claims less noise is computed for this much."""
 
 
 class Planting:
-    """Adds canaries to the sums of clipped gradients of one training run, and records what the run released.
+    """Adds canaries to the sums of clipped gradients of one training run, and records what the run releases.
 
-    A training loop calls :meth:`watch` once with its parameters, :meth:`add` at every step with the sums of clipped gradients
-    before it adds noise, and, for white-box scores, :meth:`released` with the noisy sums.
+    A training loop calls :meth:`watch` once with its parameters and, at every step, :meth:`add` with the sums of clipped gradients
+    before it adds noise. For transcript scores it also calls :meth:`released` at every step with the noisy sums.
     """
 
     def __init__(
         self,
-        seeds: Ints,
+        inserted: NDArray[Any],
         rng: np.random.Generator,
         *,
-        white_box: bool = False,
+        watched: NDArray[Any] | None = None,
         noiseless: bool = False,
         required: bool = True,
     ) -> None:
         """Create the planting of one run.
 
-        If ``required``, a run that never calls :meth:`add` ends the audit, whether or not canaries were to be inserted.
+        Args:
+            inserted: the canaries to add: seeds of random directions, or rows (coordinate, sign).
+            rng: samples the canaries of each step.
+            watched: the canaries about which the run's transcript tells, inserted or not; they do not influence the training.
+                None for scores of the final model.
+            noiseless: whether this is a pilot run, which needs no noise. Loops may ignore it.
+            required: whether a run that never calls :meth:`add` ends the audit. It does so whether or not canaries were to be
+                inserted.
         """
-        self._seeds = seeds  # which canaries are inserted; hidden from the training loop
-        self.white_box = white_box
+        self._inserted = inserted  # hidden from the training loop
+        self._watched = watched
         self.required = required
         self.noiseless = noiseless
-        """Whether this is a pilot run, which needs no noise. Loops may ignore it."""
         self.steps = 0
         self._rng = rng
+        self._names: list[str] = []
         self._parameters: list[torch.Tensor] = []
+        self.group_sizes: list[int] = []
+        """Number of parameters in each watched tensor."""
         self._start = np.empty(0, np.float32)
-        self._cached_directions: Singles | None = None
+        self._inserted_gradients: PlantedGradients | None = None
+        self._watched_gradients: PlantedGradients | None = None
         self._step_in_epoch = np.empty(0, np.int64)
-        self._released: list[Singles] = []
-        self._weights: list[tuple[float, float]] = []
+        self._recorder = TranscriptRecorder(0 if watched is None else len(watched))
+        self._open_step: _OpenStep | None = None
 
     @property
-    def watches(self) -> bool:
+    def is_watching(self) -> bool:
         """Whether the loop has called :meth:`watch`."""
         return bool(self._parameters)
 
     @property
+    def records_transcript(self) -> bool:
+        """Whether the run must call :meth:`released` at every step."""
+        return self._watched is not None
+
+    @property
     def size(self) -> int:
         """Number of parameters, and so of numbers in a gradient."""
-        return len(self._start)
+        return sum(self.group_sizes)
 
-    def watch(self, parameters: Iterable[torch.Tensor]) -> None:
-        """Record the values of the parameters before training."""
+    def watch(self, parameters: Iterable[torch.Tensor | tuple[str, torch.Tensor]]) -> None:
+        """Record the values of the parameters before training.
+
+        Args:
+            parameters: tensors, or pairs (name, tensor) as from ``model.named_parameters()``. If they have no names, those of the
+                model that the loop returns are used.
+        """
         if self._parameters:
             raise AuditFailed("planting.watch was called twice; each run gets a new planting")
-        self._parameters = list(parameters)
+        for parameter in parameters:
+            name, tensor = parameter if isinstance(parameter, tuple) else ("", parameter)
+            self._names.append(name)
+            self._parameters.append(tensor)
         if not self._parameters:
-            raise AuditFailed("there are no parameters to watch; pass model.parameters()")
-        self._start = _flat(self._parameters)
-        if len(self._seeds) * self.size <= _MAX_CACHED_NUMBERS:
-            self._cached_directions = directions(self._seeds, self.size)
+            raise AuditFailed("there are no parameters to watch; pass model.named_parameters()")
+        self.group_sizes = [tensor.numel() for tensor in self._parameters]
+        if not self.records_transcript:
+            self._start = flatten(self._parameters)
+        self._inserted_gradients = locate(self._inserted, self.group_sizes)
+        if self._watched is not None:
+            self._watched_gradients = locate(self._watched, self.group_sizes)
 
     def add(
         self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, steps_per_epoch: int | None = None
@@ -106,62 +113,96 @@ class Planting:
         Raises:
             AuditFailed: if canaries cannot be added. This happens in every run or in none, and so reveals nothing about the coins.
         """
-        sums = list(sums)
-        if not self._parameters:
-            raise AuditFailed("call planting.watch(parameters) before the first step")
-        numbers = sum(tensor.numel() for tensor in sums)
-        if numbers != self.size:
-            raise AuditFailed(f"the sums have {numbers:,} numbers, but the watched parameters have {self.size:,}")
+        tensors = self._require_all_parameters(sums)
+        if self._open_step is not None:
+            raise AuditFailed(_RELEASE_MISSING)
+        if self._watched_gradients is not None:
+            self._open_step = _OpenStep(self._watched_gradients.snapshot(tensors), clip_norm)
         sampled = self._sample(rate, steps_per_epoch)
         self.steps += 1
-        if not len(sampled):
-            return
-        total = np.zeros(self.size, np.float32)
-        for number in sampled:  # one by one: indexing all at once would copy them
-            total += self._direction(number)
-        total *= np.float32(clip_norm)
-        _add_in_parts(total, sums)
+        if self._inserted_gradients is not None and len(sampled):
+            self._inserted_gradients.add(tensors, sampled, clip_norm)
 
-    def _direction(self, number: int) -> Singles:
-        if self._cached_directions is not None:
-            cached: Singles = self._cached_directions[number]
-            return cached
-        drawn: Singles = directions(self._seeds[[number]], self.size)[0]
-        return drawn
+    def _require_all_parameters(self, sums: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the sums as a list, if there is one number for each parameter."""
+        tensors = list(sums)
+        if not self._parameters:
+            raise AuditFailed("call planting.watch(parameters) before the first step")
+        sizes = [tensor.numel() for tensor in tensors]
+        if sum(sizes) != self.size:
+            raise AuditFailed(f"the sums have {sum(sizes):,} numbers, but the watched parameters have {self.size:,}")
+        if self.records_transcript and sizes != self.group_sizes:
+            raise AuditFailed("the sums do not have the sizes of the watched parameters; pass them in the same order")
+        return tensors
 
     def _sample(self, rate: float, steps_per_epoch: int | None) -> Ints:
+        """Return the numbers of the inserted canaries that are in the batch of this step."""
         if steps_per_epoch is None:
-            return np.flatnonzero(self._rng.random(len(self._seeds)) < rate)
+            return np.flatnonzero(self._rng.random(len(self._inserted)) < rate)
         if self.steps % steps_per_epoch == 0:
-            self._step_in_epoch = self._rng.integers(0, steps_per_epoch, len(self._seeds))
+            self._step_in_epoch = self._rng.integers(0, steps_per_epoch, len(self._inserted))
         return np.flatnonzero(self._step_in_epoch == self.steps % steps_per_epoch)
 
-    def released(self, sums: Sequence[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
-        """Record the sums with noise that a step releases, before they are scaled. Without white-box scores, do nothing."""
-        if not self.white_box:
+    def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
+        """Record what a step releases: the sums with canaries and noise, before they are scaled.
+
+        ``clip_norm``, ``noise_multiplier`` and ``rate`` are those that the claim is based on: what the accountant gets, not what
+        the loop really does. For scores of the final model, this does nothing.
+        """
+        if self._watched_gradients is None:
             return
-        if (len(self._released) + 1) * self.size > _MAX_RELEASED_NUMBERS:
-            raise AuditFailed(
-                f"white-box scores would keep more than {_MAX_RELEASED_NUMBERS:,} numbers of one run "
-                f"({self.size:,} per step); use a smaller model, fewer steps, or scores of the final model"
-            )
-        self._released.append(_flat(sums) / np.float32(clip_norm))
-        self._weights.append((rate, noise_multiplier))
+        tensors = self._require_all_parameters(sums)
+        step, self._open_step = self._open_step, None
+        if step is None:
+            raise AuditFailed("planting.released was called without planting.add; call both once per step, add first")
+        with np.errstate(invalid="ignore", over="ignore"):  # canaries of runs that diverge get no score
+            products = step.length * self._watched_gradients.products(step.before, tensors)
+        lengths = np.full(len(products), step.length**2)
+        claimed = ClaimedSteps(max(noise_multiplier, _MIN_NOISE_MULTIPLIER), min(rate, 1.0), clip_norm)
+        self._recorder.add(products, lengths, claimed)
 
     def outcome(self, model: Any) -> Trained:
         """Return the outcome of the run, for scores.
 
         Raises:
-            AuditFailed: if the run cannot have planted canaries.
+            AuditFailed: if the run cannot have planted canaries, or has not recorded every step that its scores need.
         """
-        if self.required and not (self.watches and self.steps):
+        if self.required and not (self.is_watching and self.steps):
             raise AuditFailed(
                 "the training loop planted no canaries: call planting.attach(engine, optimizer, loader) with Opacus, or "
                 "planting.watch(parameters) and at every step planting.add(sums, ...)"
             )
-        moved = _flat(self._parameters) - self._start if self.watches else self._start
-        steps = np.array(self._released, np.float32) if self._released else None
-        return Trained(model, moved, self.steps, steps, np.array(self._weights, np.float64).reshape(-1, 2))
+        if not self.records_transcript:
+            return Trained(model, flatten(self._parameters) - self._start if self.is_watching else self._start, self.steps)
+        if self._open_step is not None:
+            raise AuditFailed(_RELEASE_MISSING)
+        assert self._watched_gradients is not None  # noqa: S101  # for the type checker
+        groups = self._watched_gradients.groups
+        transcript = self._recorder.transcript(groups, () if groups is None else self._group_names(model))
+        return Trained(model, self._start, self.steps, transcript)
+
+    def _group_names(self, model: Any) -> tuple[str, ...]:
+        """Return the name of each watched tensor: as given, or that of the parameter of the model, or its number."""
+        named = getattr(model, "named_parameters", None)
+        known = {} if named is None else {id(tensor): name.removeprefix("_module.") for name, tensor in named()}
+        pairs = enumerate(zip(self._names, self._parameters, strict=True), start=1)
+        return tuple(name or known.get(id(tensor), f"parameter {number}") for number, (name, tensor) in pairs)
+
+
+_RELEASE_MISSING = (
+    "a step did not record what it releases; call planting.released(sums, clip_norm=..., noise_multiplier=..., rate=...) with the "
+    "noisy sums after each planting.add, or use scores='final-model'"
+)
+
+
+@dataclass(frozen=True)
+class _OpenStep:
+    """A step between :meth:`Planting.add` and :meth:`Planting.released`."""
+
+    before: NDArray[Any]
+    """The sums before canaries were added, as far as watched gradients need them."""
+    length: float
+    """The length of the canaries of this step."""
 
 
 @dataclass(frozen=True)
@@ -170,25 +211,6 @@ class Trained:
 
     model: Any
     moved: Singles
-    """Change of all parameters by the training."""
+    """Change of all parameters by the training; empty if there is a transcript."""
     steps: int
-    released: Singles | None
-    """Noisy gradient of each step, in units of the clipping norm; None without white-box scores."""
-    weights: Floats
-    """Sampling rate and noise multiplier of each step for which ``released`` was called."""
-
-
-def _add_in_parts(gradient: Singles, sums: Sequence[torch.Tensor]) -> None:
-    """Add a flat gradient to tensors, each of which gets the part of its own shape."""
-    import torch
-
-    whole, start = torch.from_numpy(gradient), 0
-    with torch.no_grad():
-        for tensor in sums:
-            part = whole[start : start + tensor.numel()].reshape(tensor.shape)
-            tensor.add_(part.to(device=tensor.device, dtype=tensor.dtype))
-            start += tensor.numel()
-
-
-def _flat(tensors: Sequence[torch.Tensor]) -> Singles:
-    return np.concatenate([tensor.detach().cpu().numpy().ravel() for tensor in tensors]).astype(np.float32)
+    transcript: Transcript | None = None

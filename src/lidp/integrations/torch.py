@@ -3,49 +3,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lidp import checks
 from lidp._runtime.global_generators import seed_global_generators, seed_torch
 from lidp.arrays import Floats, Ints, NamedArrays, Singles
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.integrations.planting import GradientSeeds, Planting, Trained, directions
+from lidp.integrations.gradient_canaries import (
+    GROUP_SIZES,
+    CoordinatesOfModel,
+    GradientCanary,
+    GradientSeeds,
+    ScoredOutput,
+    directions,
+    interference,
+)
+from lidp.integrations.planted_gradients import flatten
+from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, copy_records
 from lidp.integrations.trainers import IDENTICAL_PILOTS, Loss, RecordLoss, pool_target
 from lidp.target import Output, Prepared, Target
+from lidp.training.transcript import SCORES_SEE, TranscriptScore
+
+if TYPE_CHECKING:
+    import torch
 
 Train = Callable[[Any, Any], Any]
 
 _NUMBERS_PER_PART = 2**24
 """Total size of the directions that scores hold in memory at a time."""
-_MIN_NOISE_MULTIPLIER = 1e-3
+_NO_CANARIES = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class PlantedRecords:
-    """Records, which are copied for every run, and the seeds of gradient canaries that are planted during training."""
+    """Records, which are copied for every run, and the gradient canaries of one run.
+
+    Inserted canaries are added to gradients during the training. Watched ones, which transcript scores test, are only observed.
+    """
 
     records: Any = field(repr=False)
-    seeds: Ints = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    inserted: NDArray[Any] = field(default_factory=lambda: _NO_CANARIES, repr=False)
+    watched: NDArray[Any] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def with_canaries(self, canaries: Ints) -> PlantedRecords:
-        """Return the same records with these canaries."""
-        return PlantedRecords(self.records, np.array(canaries, dtype=np.int64))
+    def with_canaries(self, canaries: NDArray[Any]) -> PlantedRecords:
+        """Return the same records with these canaries inserted."""
+        return replace(self, inserted=np.array(canaries))
+
+    def watching(self, canaries: NDArray[Any]) -> PlantedRecords:
+        """Return the same records with these canaries watched, inserted or not."""
+        return replace(self, watched=np.array(canaries))
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A training loop as a mechanism. PyTorch uses ``threads`` threads, so that results do not depend on the machine."""
+    """A training loop as a mechanism; the output is a :class:`Transcript` if canaries are watched, otherwise :class:`Trained`.
+
+    PyTorch uses ``threads`` threads, so that results do not depend on the machine.
+    """
 
     train: Train
-    white_box: bool = False
     noiseless: bool = False
     threads: int = 1
 
@@ -53,6 +79,8 @@ class Loop:
         # Separate streams for PyTorch's generators and for the sampling of canaries.
         torch_rng, planting_rng = rng.spawn(2)
         trained = self.run(data, self.planting(data, planting_rng), torch_rng)
+        if trained.transcript is not None:
+            return Output(trained.transcript)
         return Output(trained, {"steps": trained.steps} if trained.steps else {})
 
     def run(self, data: Any, planting: Planting, torch_rng: np.random.Generator) -> Trained:
@@ -71,8 +99,13 @@ class Loop:
     def planting(self, data: Any, rng: np.random.Generator) -> Planting:
         """Return the planting of one run."""
         gradients = isinstance(data, PlantedRecords)
-        seeds = data.seeds if gradients else np.empty(0, np.int64)
-        return Planting(seeds, rng, white_box=self.white_box, noiseless=self.noiseless, required=gradients)
+        return Planting(
+            data.inserted if gradients else _NO_CANARIES,
+            rng,
+            watched=data.watched if gradients else None,
+            noiseless=self.noiseless,
+            required=gradients,
+        )
 
 
 @dataclass(frozen=True)
@@ -88,32 +121,6 @@ class MovedScore:
         return float(self.many(output, np.array([canary]), prepared)[0])
 
 
-@dataclass(frozen=True)
-class StepsScore:
-    """Log-likelihood ratio of the noisy gradients of all steps, with the canary sampled at the sampling rate against without it.
-
-    This is a white-box score: it uses what every step releases, which the claim of DP-SGD covers, and not only the final model.
-    """
-
-    def many(self, output: Trained, canaries: Ints, prepared: NamedArrays) -> Floats:
-        """Return the score of each canary."""
-        if output.released is None:
-            raise AuditFailed("the training loop did not record what its steps release; call planting.released(sums, ...)")
-        centre = prepared["centre"]
-        if centre.shape != output.released.shape:
-            raise AuditFailed(
-                f"a run had {len(output.released)} steps, but pilot runs had {len(centre)}; all runs need the same number"
-            )
-        projections = _multiply_directions(canaries, (output.released - centre).T.astype(np.float32))
-        rates, noises = output.weights[:, 0], np.maximum(output.weights[:, 1], _MIN_NOISE_MULTIPLIER)
-        log_absent = np.log1p(-np.minimum(rates, 1 - 1e-12))
-        scores: Floats = np.logaddexp(log_absent, np.log(rates) + (projections - 0.5) / noises**2).sum(axis=1)
-        return scores
-
-    def __call__(self, output: Trained, canary: int, prepared: NamedArrays) -> float:
-        return float(self.many(output, np.array([canary]), prepared)[0])
-
-
 def _multiply_directions(canaries: Ints, matrix: Singles) -> Floats:
     """Return the directions of canaries times a matrix, computed in parts to limit memory."""
     size = len(matrix)
@@ -124,10 +131,7 @@ def _multiply_directions(canaries: Ints, matrix: Singles) -> Floats:
 
 @dataclass(frozen=True)
 class LoopPilots:
-    """A preparation step: train ``models`` models without canaries, and return the mean change of their parameters.
-
-    For white-box scores, return the mean of the noisy gradients of each step instead.
-    """
+    """A preparation step: train ``models`` models without canaries, and return the mean change of their parameters."""
 
     loop: Loop
     models: int
@@ -136,13 +140,73 @@ class LoopPilots:
         outcomes = []
         for pilot_rng in rng.spawn(self.models):
             seed_global_generators(pilot_rng)
-            trained = self.loop(data, pilot_rng).value
-            outcomes.append(trained.released if self.loop.white_box else trained.moved)
-        if any(outcome is None or outcome.shape != outcomes[0].shape for outcome in outcomes):
-            raise AuditFailed("pilot runs did not record what their steps release, or differ in the number of steps")
+            outcomes.append(self.loop(data, pilot_rng).value.moved)
+        if len({len(moved) for moved in outcomes}) > 1:
+            raise AuditFailed(
+                "pilot runs differ in the number of parameters that they watch; watch the same ones in every run"
+            )
         if not self.loop.noiseless and len(outcomes) > 1 and np.array_equal(outcomes[0], outcomes[1]):
             raise AuditFailed(IDENTICAL_PILOTS)
         return Prepared({"centre": np.mean(outcomes, axis=0, dtype=np.float64)}, models=self.models)
+
+
+class FirstStepEnded(BaseException):
+    """Ends a run after its first step. It is no ``Exception``, so that loops that handle these do not catch it."""
+
+
+class FirstStepPlanting(Planting):
+    """Ends a run after its first step, and keeps the noise of that step."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        super().__init__(_NO_CANARIES, rng, watched=_NO_CANARIES)
+        self._clipped_sums = np.empty(0, np.float32)
+        self.noise = np.empty(0, np.float32)
+
+    def add(
+        self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, steps_per_epoch: int | None = None
+    ) -> None:
+        """See :class:`Planting`."""
+        tensors = list(sums)
+        super().add(tensors, clip_norm=clip_norm, rate=rate, steps_per_epoch=steps_per_epoch)
+        self._clipped_sums = flatten(tensors)
+
+    def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
+        """See :class:`Planting`.
+
+        Raises:
+            FirstStepEnded: always.
+        """
+        tensors = list(sums)
+        super().released(tensors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, rate=rate)
+        self.noise = flatten(tensors) - self._clipped_sums
+        raise FirstStepEnded
+
+
+@dataclass(frozen=True)
+class FirstSteps:
+    """A preparation step for transcripts: run the first step of the loop twice, and count the parameters of each watched tensor.
+
+    It trains no model. It ends the audit if the noise of both steps is the same.
+    """
+
+    loop: Loop
+
+    def __call__(self, data: PlantedRecords, rng: np.random.Generator) -> Prepared:
+        first, second = (self._run(data, step_rng) for step_rng in rng.spawn(2))
+        if np.array_equal(first.noise, second.noise) and first.noise.any():
+            raise AuditFailed(
+                "two runs with different seeds had exactly the same noise: the loop seeds its generator itself. All runs would "
+                "have the same noise, and a true claim could be refuted. Remove that: the audit seeds every run differently"
+            )
+        return Prepared({GROUP_SIZES: np.array(first.group_sizes)})
+
+    def _run(self, data: PlantedRecords, rng: np.random.Generator) -> FirstStepPlanting:
+        seed_global_generators(rng)
+        torch_rng, planting_rng = rng.spawn(2)
+        planting = FirstStepPlanting(planting_rng)
+        with suppress(FirstStepEnded):
+            self.loop.run(data, planting, torch_rng)
+        return planting
 
 
 def cross_entropy(model: Any, record: Any) -> float:
@@ -160,19 +224,14 @@ def cross_entropy(model: Any, record: Any) -> float:
         model.train(training)
 
 
-def _plantable(records: Any) -> PlantedRecords:
-    """Return records for gradient canaries; raise if they cannot be copied for every run."""
-    copy_records(records)
-    return PlantedRecords(records)
-
-
 def torch_target(
     train: Train,
     records: Any,
     *,
     canaries: Any = None,
+    canary: GradientCanary | str | None = None,
     loss: Loss = cross_entropy,
-    white_box: bool = False,
+    scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
     pilots: int | None = None,
     threads: int = 1,
     name: str = "",
@@ -185,47 +244,117 @@ def torch_target(
             canaries that are records it may ignore ``planting``. PyTorch's global generators are seeded before each run.
         records: the records for ``train``: a data set of PyTorch, arrays, or a list.
         canaries: a pool of records of the same type; if it is None, canaries are gradients.
+        canary: the kind of gradient canaries. Default: "random-gradient" for scores of the final model, "dirac-gradient" for
+            transcripts.
         loss: ``loss(model, record)``, for canaries that are records.
-        white_box: whether scores use the noisy gradients of every step instead of the final model.
-        pilots: number of models trained before the audit without canaries. Default: 16 for gradients, 8 for records.
+        scores: what scores look at: "final-model", or "transcript" for what every step releases. A transcript is evidence about
+            the claim of an accountant, which covers all steps, and needs far fewer models.
+        pilots: number of models trained before the audit without canaries. Default: 16 for gradients, 8 for records; transcripts
+            need none.
         threads: number of threads of PyTorch.
         facts: numbers or words by name, which results show.
     """
     if not callable(train):
         raise InvalidArgument(f"train must be callable as train(records, planting), got {train!r}")
-    loop = Loop(train, white_box=white_box, threads=checks.count(threads=threads))
-    return loop_target(loop, records, canaries=canaries, loss=loss, pilots=pilots, name=name, facts=facts)
+    plan = GradientPlan.choose(canaries, canary, scores, pilots)
+    loop = Loop(train, threads=checks.count(threads=threads))
+    name = name or name_of_loop(train)
+    if canaries is not None:
+        return record_target(loop, PooledRecords(records, canaries), loss=loss, pilots=pilots, name=name, facts=facts)
+    prepare = (
+        FirstSteps(loop) if plan.transcript else LoopPilots(loop, checks.count(pilots=16 if pilots is None else pilots))
+    )
+    return gradient_target(loop, records, plan, prepare=prepare, name=name, facts=facts)
 
 
-def loop_target(
+@dataclass(frozen=True)
+class GradientPlan:
+    """What scores look at, and the kind of gradient canaries; None if canaries are records."""
+
+    scored: ScoredOutput
+    canary: GradientCanary | None
+
+    @property
+    def transcript(self) -> bool:
+        """Whether scores use what every step releases."""
+        return self.scored is ScoredOutput.TRANSCRIPT
+
+    @classmethod
+    def choose(
+        cls, canaries: Any, canary: GradientCanary | str | None, scores: ScoredOutput | str, pilots: int | None
+    ) -> GradientPlan:
+        """Return the plan for the options of a target, if they fit together."""
+        scored = checks.member(ScoredOutput, scores=scores)
+        kind = None if canary is None else checks.member(GradientCanary, canary=canary)
+        transcript = scored is ScoredOutput.TRANSCRIPT
+        if canaries is not None:
+            if transcript:
+                raise InvalidArgument(
+                    "transcript scores are for gradient canaries, and canaries= gives records; leave out canaries=, or use "
+                    "scores='final-model'"
+                )
+            if kind is not None:
+                raise InvalidArgument(
+                    f"canary={str(kind)!r} is for gradients, and canaries= gives records; leave one of them out"
+                )
+            return cls(scored, None)
+        if transcript and pilots is not None:
+            raise InvalidArgument(f"transcripts are relative to no pilot models; leave pilots out, got {pilots}")
+        if not transcript and kind is GradientCanary.DIRAC_GRADIENT:
+            raise InvalidArgument(
+                "the data move single parameters of a final model too much for canaries along one coordinate; use "
+                "scores='transcript', or canary='random-gradient'"
+            )
+        default = GradientCanary.DIRAC_GRADIENT if transcript else GradientCanary.RANDOM_GRADIENT
+        return cls(scored, kind or default)
+
+
+def name_of_loop(train: Train) -> str:
+    """Return the name of a training function, for results."""
+    return str(getattr(train, "__qualname__", type(train).__qualname__))
+
+
+def gradient_target(
     loop: Loop,
     records: Any,
+    plan: GradientPlan,
     *,
-    canaries: Any,
+    prepare: Any,
+    name: str,
+    facts: Mapping[str, float | str] | None = None,
+    poisson: bool = True,
+) -> Target:
+    """Return a target whose canaries are gradients; ``prepare`` is the preparation step that fits the plan."""
+    copy_records(records)  # raises if they cannot be copied for every run
+    facts = dict(facts or {})
+    if plan.transcript:
+        name += ", all steps"
+        facts["scores see"] = SCORES_SEE
+    return Target(
+        loop,
+        CoordinatesOfModel() if plan.canary is GradientCanary.DIRAC_GRADIENT else GradientSeeds(),
+        TranscriptScore() if plan.transcript else MovedScore(),
+        PlantedRecords(records),
+        prepare=prepare,
+        name=name,
+        facts=facts,
+        interference=interference(plan.scored, plan.canary, poisson=poisson),
+    )
+
+
+def record_target(
+    loop: Loop,
+    data: PooledRecords,
+    *,
     loss: Loss,
     pilots: int | None,
     name: str,
-    facts: Mapping[str, float | str] | None,
-    pilot_loop: Loop | None = None,
-    data: PooledRecords | None = None,
+    facts: Mapping[str, float | str] | None = None,
 ) -> Target:
-    """Return a target for a loop that is a mechanism. Pilot models are trained by ``pilot_loop``, by default the same loop."""
-    name = name or str(getattr(loop.train, "__qualname__", type(loop.train).__qualname__))
-    if canaries is not None:
-        if loop.white_box:
-            raise InvalidArgument("white-box scores are for gradient canaries; leave out canaries= or white_box=True")
-        data = data or PooledRecords(records, canaries)
-        record_loss = RecordLoss(_LossOfTrained(loss), data.pool)
-        return pool_target(loop, record_loss, data, pilots=8 if pilots is None else pilots, name=name, facts=facts)
-    return Target(
-        loop,
-        GradientSeeds(),
-        StepsScore() if loop.white_box else MovedScore(),
-        _plantable(records),
-        prepare=LoopPilots(pilot_loop or loop, checks.count(pilots=16 if pilots is None else pilots)),
-        name=f"{name}, white-box" if loop.white_box else name,
-        facts=facts or {},
-    )
+    """Return a target whose canaries are records of a pool."""
+    record_loss = RecordLoss(_LossOfTrained(loss), data.pool)
+    target = pool_target(loop, record_loss, data, pilots=8 if pilots is None else pilots, name=name, facts=facts)
+    return replace(target, interference=interference(ScoredOutput.FINAL_MODEL, None))
 
 
 @dataclass(frozen=True)

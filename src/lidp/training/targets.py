@@ -23,7 +23,7 @@ from lidp.training.pilots import Pilots
 from lidp.training.records import Kind, TrainingSet
 from lidp.training.scores import Contribution, CoordinateScore, GradientScore, LossScore, OverlapScore, RowScore
 from lidp.training.trainer import DPSGD, Sampling
-from lidp.training.transcript import ClaimedSteps, TranscriptScore
+from lidp.training.transcript import SCORES_SEE, ClaimedSteps, TranscriptScore
 from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 _PROVISO = ", if batches were Poisson samples"
@@ -189,7 +189,7 @@ def training_target(
         facts["noise multiplier by accounting"] = calibration.sigma
     if transcript:
         name += ", all steps"
-        facts["scores see"] = "what every step releases, which the accountant covers; not the final model alone"
+        facts["scores see"] = SCORES_SEE
     target = Target(
         trainer,
         distribution,

@@ -21,6 +21,8 @@ from lidp.trials.scoring import ScoringContext
 COLUMNS = ("log_ratio", "product", "square", "length", "lagged", "count")
 """Sums over the steps of a stretch: of the log-likelihood ratio; of z; of (z/|c|)²; of |c|²; of z/|c| times its last value; of 1,
 for steps at which the gradient of the canary is not 0."""
+SCORES_SEE = "what every step releases, which the accountant covers; not the final model alone"
+"""What results say about scores of transcripts, as their fact "scores see"."""
 STRETCHES = 8
 """The number of equal parts of a training for which evidence is kept apart."""
 

@@ -1,0 +1,155 @@
+"""The gradients of canaries among the parameter tensors of a model: add them to sums, and read what sums show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lidp.arrays import Floats, Ints, Singles
+from lidp.errors import AuditFailed
+from lidp.integrations.gradient_canaries import directions
+
+if TYPE_CHECKING:
+    import torch
+
+_MAX_CACHED_NUMBERS = 2**26
+"""Largest total size of directions that are kept in memory instead of being drawn again: 256 MB."""
+
+
+class PlantedGradients(Protocol):
+    """The gradients of some canaries, each of length 1, for a model of known parameter tensors."""
+
+    groups: Ints | None
+    """The number of the parameter tensor that each canary changes; None if canaries change several."""
+
+    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
+        """Add the gradients of the chosen canaries, times ``length``, to sums in place."""
+
+    def snapshot(self, sums: Sequence[torch.Tensor]) -> NDArray[Any]:
+        """Return a copy of what :meth:`products` needs of sums."""
+        ...
+
+    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+        """Return the inner product of each gradient with the sums minus those of an earlier snapshot."""
+        ...
+
+
+def locate(canaries: NDArray[Any], group_sizes: Sequence[int]) -> PlantedGradients:
+    """Return the gradients of canaries, which are seeds of random directions or rows (coordinate, sign)."""
+    if canaries.ndim == 1:
+        return RandomDirections(canaries, sum(group_sizes))
+    return Coordinates(canaries, group_sizes)
+
+
+class RandomDirections:
+    """Gradients in random directions, given by seeds. A snapshot holds all numbers of the sums."""
+
+    groups: Ints | None = None
+
+    def __init__(self, seeds: Ints, size: int) -> None:
+        self._seeds, self._size = seeds, size
+        self._cached: Singles | None = None
+        if len(seeds) * size <= _MAX_CACHED_NUMBERS:
+            self._cached = directions(seeds, size)
+
+    def _direction(self, number: int) -> Singles:
+        if self._cached is not None:
+            cached: Singles = self._cached[number]
+            return cached
+        drawn: Singles = directions(self._seeds[[number]], self._size)[0]
+        return drawn
+
+    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
+        total = np.zeros(self._size, np.float32)
+        for number in chosen:  # one by one: indexing all at once would copy them
+            total += self._direction(number)
+        total *= np.float32(length)
+        _add_in_parts(total, sums)
+
+    def snapshot(self, sums: Sequence[torch.Tensor]) -> Singles:
+        return flatten(sums)
+
+    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+        residual = flatten(sums) - before
+        if self._cached is not None:
+            products: Floats = (self._cached @ residual).astype(np.float64)
+            return products
+        return np.array([self._direction(number) @ residual for number in range(len(self._seeds))], np.float64)
+
+
+class Coordinates:
+    """Gradients along one coordinate, given by rows (coordinate, sign). A snapshot holds one number per canary."""
+
+    groups: Ints | None
+
+    def __init__(self, canaries: NDArray[Any], group_sizes: Sequence[int]) -> None:
+        coordinates, self._signs = canaries[:, 0].astype(np.int64), canaries[:, 1].astype(np.float64)
+        ends = np.cumsum(group_sizes)
+        if len(coordinates) and not 0 <= coordinates.min() <= coordinates.max() < ends[-1]:
+            raise AuditFailed(
+                f"a canary has the coordinate {coordinates.max():,}, but this run watches {ends[-1]:,} parameters; "
+                "watch the same parameters in every run"
+            )
+        self.groups = np.searchsorted(ends, coordinates, side="right").astype(np.int64)
+        self._within = coordinates - (ends - np.asarray(group_sizes))[self.groups]
+        self._order = np.argsort(self.groups, kind="stable")
+        self._used_groups = [int(group) for group in np.unique(self.groups)]
+        self._indices: dict[tuple[int, torch.device], torch.Tensor] = {}
+
+    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
+        import torch
+
+        assert self.groups is not None  # noqa: S101  # for the type checker
+        with torch.no_grad():
+            for group in np.unique(self.groups[chosen]):
+                numbers = chosen[self.groups[chosen] == group]
+                tensor = sums[group]
+                values = torch.from_numpy(length * self._signs[numbers]).to(tensor.dtype).to(tensor.device)
+                flat = tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1)
+                flat.index_add_(0, torch.from_numpy(self._within[numbers]).to(tensor.device), values)
+                if not tensor.is_contiguous():
+                    tensor.copy_(flat.view_as(tensor))
+
+    def snapshot(self, sums: Sequence[torch.Tensor]) -> Floats:
+        import torch
+
+        values = np.empty(len(self._signs))
+        if len(values):
+            parts = [
+                sums[group].detach().reshape(-1)[self._index(group, sums[group].device)] for group in self._used_groups
+            ]
+            # One copy to the processor: each copy waits for the device.
+            values[self._order] = torch.cat([part.to(parts[0].device) for part in parts]).cpu().double().numpy()
+        return values
+
+    def _index(self, group: int, device: torch.device) -> torch.Tensor:
+        """Return the positions of all canaries in a tensor, on its device."""
+        import torch
+
+        if (group, device) not in self._indices:
+            self._indices[group, device] = torch.from_numpy(self._within[self.groups == group]).to(device)
+        return self._indices[group, device]
+
+    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+        products: Floats = self._signs * (self.snapshot(sums) - before)
+        return products
+
+
+def _add_in_parts(gradient: Singles, sums: Sequence[torch.Tensor]) -> None:
+    """Add a flat gradient to tensors, each of which gets the part of its own shape."""
+    import torch
+
+    whole, start = torch.from_numpy(gradient), 0
+    with torch.no_grad():
+        for tensor in sums:
+            part = whole[start : start + tensor.numel()].reshape(tensor.shape)
+            tensor.add_(part.to(device=tensor.device, dtype=tensor.dtype))
+            start += tensor.numel()
+
+
+def flatten(tensors: Sequence[torch.Tensor]) -> Singles:
+    """Return a copy of all numbers of some tensors, in one array of float32."""
+    return np.concatenate([tensor.detach().cpu().float().numpy().ravel() for tensor in tensors])
