@@ -58,7 +58,7 @@ def test_a_claim_of_a_point_needs_the_claimed_numbers(capsys, tmp_path):
 
 
 def test_canaries_that_are_not_known_to_be_separate(capsys, tmp_path):
-    path = stored(tmp_path / "a.db", Training(), target_spec=None)
+    path = stored(tmp_path / "a.db", Training(grouped=False))
     assert "may overlap" in lidp(capsys, "diagnose", path)[1]
     assert "may overlap" not in lidp(capsys, "diagnose", path, "--separate-canaries")[1]
 

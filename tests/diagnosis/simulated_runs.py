@@ -32,6 +32,8 @@ class Training:
     """seed of the noise of every run; None draws new noise"""
     audited: bool = False
     """whether coins are those of an audit with seed 0, for a store"""
+    grouped: bool = True
+    """whether evidence says to which group of parameters each canary belongs"""
 
     def run(self, trial, rng):
         """Return the record of one run."""
@@ -44,7 +46,8 @@ class Training:
             noise[step] = self.reused_share * noise[step - 1] + np.sqrt(1 - self.reused_share**2) * fresh[step]
         noise *= self.noise * np.array(self.group_noise)[groups]
         noise[: self.steps // 2] *= self.early_noise
-        return record_of(trial, noise + self.contribution * coins * (rng.random(size) < self.rate), coins, groups)
+        residuals = noise + self.contribution * coins * (rng.random(size) < self.rate)
+        return record_of(trial, residuals, coins, groups if self.grouped else None)
 
     def runs(self, trials, rng):
         """Return the records of several runs."""

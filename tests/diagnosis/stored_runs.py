@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lidp import Claim, CoinFlip, CurveWager, TargetSpec
+from lidp import Claim, CoinFlip, CurveWager
 from lidp.engine.plan import AuditPlan
 from lidp.store import Store
-
-DIRAC = TargetSpec("dpsgd", {"canaries": 64, "canary": "dirac-gradient", "scores": "transcript"})
 
 
 @functools.cache
@@ -18,7 +16,7 @@ def claim_of_dpsgd():
     return Claim.dpsgd(noise_multiplier=1.0, sampling_rate=0.1, steps=200)
 
 
-def plan_of(canaries, trials, claim=None, target_spec=DIRAC):
+def plan_of(canaries, trials, claim=None):
     """Return the plan of an audit with coin-flip canaries."""
     claim = claim_of_dpsgd() if claim is None else claim
     return AuditPlan(
@@ -32,7 +30,7 @@ def plan_of(canaries, trials, claim=None, target_spec=DIRAC):
         seed=0,
         stop_when="never",
         sequential=False,
-        target_spec=target_spec,
+        target_spec=None,
         fingerprint="none",
     )
 

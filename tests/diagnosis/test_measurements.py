@@ -215,6 +215,6 @@ def test_a_store_is_diagnosed_as_its_records_are(tmp_path):
 
 
 def test_a_store_of_unknown_canaries_is_diagnosed_carefully_unless_told_otherwise(tmp_path):
-    path = stored(tmp_path / "a.db", Training(noise=0.8), target_spec=None)
+    path = stored(tmp_path / "a.db", Training(noise=0.8, grouped=False))
     assert not diagnose(path).separate_canaries
     assert diagnose(path, separate_canaries=True).separate_canaries

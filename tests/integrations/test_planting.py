@@ -150,7 +150,9 @@ def test_calls_in_the_wrong_order_are_refused():
             call()
     with pytest.raises(AuditFailed, match="pass them in the same order"):
         planting().add(sums[::-1], clip_norm=1.0, rate=1.0)
-    with pytest.raises(AuditFailed, match="the coordinate 170, but this run watches 5 parameters"):
+    with pytest.raises(
+        AuditFailed, match="must be 0 to 4 for this model, got 0 to 170; watch the same parameters in every run"
+    ):
         Planting(COORDINATES, np.random.default_rng(0)).watch(sums)
 
 

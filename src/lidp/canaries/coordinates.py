@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +83,23 @@ class SpreadCoordinates:
             counts[group] = min(self.group_sizes[group], left // (len(ascending) - position))
             left -= counts[group]
         return list(counts.values())
+
+
+def locate(coordinates: Ints, group_sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return the group of each coordinate, and its number within that group.
+
+    Raises:
+        InvalidArgument: if a coordinate is outside the model.
+    """
+    ends = np.cumsum(group_sizes)
+    if len(coordinates) and not 0 <= coordinates.min() <= coordinates.max() < ends[-1]:
+        raise InvalidArgument(
+            f"coordinates of canaries must be 0 to {ends[-1] - 1:,} for this model, "
+            f"got {coordinates.min():,} to {coordinates.max():,}"
+        )
+    groups: Ints = np.searchsorted(ends, coordinates, side="right").astype(np.int64)
+    starts: Ints = ends - np.asarray(group_sizes)
+    return groups, coordinates - starts[groups]
 
 
 def quiet_coordinates(x: NDArray[np.generic], outputs: int, share: float) -> Ints:

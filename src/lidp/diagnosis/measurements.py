@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ def diagnose(
         store: the store of an audit with transcript scores.
         failure_probability: the largest probability with which any of the limits may be wrong.
         separate_canaries: whether the gradients of canaries do not overlap, as those along different coordinates. If left out,
-            they are known not to if the built-in DP-SGD was audited with dirac-gradient canaries, or any training canary by canary.
+            they are known not to for dirac-gradient canaries, and if a training was audited canary by canary.
         noise_multiplier: the claimed noise multiplier, if the claim does not say it; likewise ``sampling_rate`` and ``steps``.
         methods: see :func:`lidp.result_of`.
 
@@ -70,10 +69,9 @@ def diagnose(
     plan, records = trials_of(store, methods=methods)
     if not plan.design.has_coins or not plan.design.has_canaries:
         raise InvalidArgument(f"{store} has no transcript: only audits with coin-flip canaries record one")
-    if separate_canaries is None:
-        spec = None if plan.target_spec is None else plan.target_spec.to_dict()
-        separate_canaries = canaries_are_separate(plan.method, plan.claim, spec)
     evidence = Evidence.of(first_trials(records), str(store))
+    if separate_canaries is None:
+        separate_canaries = canaries_are_separate(plan.method, plan.claim, evidence)
     claimed = claimed_training(plan.claim, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps)
     return diagnose_evidence(
         evidence, claimed, target=plan.name, separate_canaries=separate_canaries, failure_probability=failure_probability
@@ -89,22 +87,21 @@ def diagnose_result(result: AuditResult, *, failure_probability: float = 0.05) -
         evidence = Evidence.of(result.transcripts)
     except InvalidArgument:
         return None
-    separate = canaries_are_separate(result.method, result.claim, result.configuration.get("target_spec"))
+    separate = canaries_are_separate(result.method, result.claim, evidence)
     return diagnose_evidence(
         evidence, claimed, target=result.target, separate_canaries=separate, failure_probability=failure_probability
     )
 
 
-def canaries_are_separate(method: Method, claim: Claim, target_spec: Mapping[str, Any] | None) -> bool:
+def canaries_are_separate(method: Method, claim: Claim, evidence: Evidence) -> bool:
     """Return whether the canaries of an audit are known to have gradients along different coordinates.
 
-    They are if the built-in DP-SGD drew them. An audit canary by canary has this as its hypothesis, so its diagnosis has it too.
+    They are if every canary belongs to one group of parameters: see :class:`lidp.training.transcript.Transcript`. An audit canary
+    by canary has this as its hypothesis, so its diagnosis has it too.
     """
     if getattr(method, "canary_by_canary", False):
         return True
-    if target_spec is None or claim.neighbours is not Neighbours.ADD_REMOVE or target_spec.get("kind") != "dpsgd":
-        return False
-    return bool(target_spec.get("options", {}).get("canary") == "dirac-gradient")
+    return claim.neighbours is Neighbours.ADD_REMOVE and len(evidence.groups) > 0
 
 
 def diagnose_evidence(

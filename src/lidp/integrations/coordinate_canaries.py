@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lidp.arrays import Bools, Floats, Ints
-from lidp.canaries.coordinates import SpreadCoordinates
+from lidp.canaries.coordinates import SpreadCoordinates, locate
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.record_sets import copy_records, count
 
@@ -44,19 +44,8 @@ class ParameterGroups:
         return SpreadCoordinates(self.sizes)
 
     def locate(self, coordinates: Ints) -> tuple[Ints, Ints]:
-        """Return the group of each coordinate, and its index in the flattened array of that group.
-
-        Raises:
-            InvalidArgument: if a coordinate is outside the model.
-        """
-        ends = np.cumsum(self.sizes)
-        if len(coordinates) and not 0 <= coordinates.min() <= coordinates.max() < ends[-1]:
-            raise InvalidArgument(
-                f"coordinates of canaries must be 0 to {ends[-1] - 1:,}, got {coordinates.min():,} to {coordinates.max():,}"
-            )
-        groups: Ints = np.searchsorted(ends, coordinates, side="right")
-        starts: Ints = ends - np.array(self.sizes)
-        return groups, coordinates - starts[groups]
+        """Return the group of each coordinate, and its index in the flattened array of that group; see :func:`locate`."""
+        return locate(coordinates, self.sizes)
 
     def require(self, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], what: str) -> None:
         """Raise if a training loop passes other arrays than these; ``what`` names them in the message.

@@ -35,13 +35,12 @@ from lidp.integrations.jax_planting import PlantedState, Planting, flatten
 from lidp.integrations.trainers import IDENTICAL_PILOTS
 from lidp.result import AuditResult
 from lidp.target import Prepared, Target
-from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptScore
+from lidp.training.transcript import SCORES_SEE, ClaimedSteps, Transcript, TranscriptScore
 
 __all__ = ["PlantedState", "Planting", "audit_jax", "jax_target"]
 
 Train = Callable[[Any, Planting, Any], Any]
 
-_SCORES_SEE = "what every step releases, which the accountant covers; not the final model alone"
 _NOT_TESTED = "clipping and batch selection (gradient canaries are added after them)"
 _PILOT_CANARIES = 64
 
@@ -169,7 +168,7 @@ def jax_target(
             "sampling rate": sampling_rate,
             "steps": steps,
             **(facts or {}),
-            "scores see": _SCORES_SEE,
+            "scores see": SCORES_SEE,
             "not tested": _NOT_TESTED,
         },
         neighbours=Neighbours.ADD_REMOVE,

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.arrays import Floats, Ints, Singles
-from lidp.errors import AuditFailed
+from lidp.canaries.coordinates import locate
+from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.gradient_canaries import directions
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class PlantedGradients(Protocol):
         ...
 
 
-def locate(canaries: NDArray[Any], group_sizes: Sequence[int]) -> PlantedGradients:
+def place(canaries: NDArray[Any], group_sizes: Sequence[int]) -> PlantedGradients:
     """Return the gradients of canaries, which are seeds of random directions or rows (coordinate, sign)."""
     if canaries.ndim == 1:
         return RandomDirections(canaries, sum(group_sizes))
@@ -87,14 +88,10 @@ class Coordinates:
 
     def __init__(self, canaries: NDArray[Any], group_sizes: Sequence[int]) -> None:
         coordinates, self._signs = canaries[:, 0].astype(np.int64), canaries[:, 1].astype(np.float64)
-        ends = np.cumsum(group_sizes)
-        if len(coordinates) and not 0 <= coordinates.min() <= coordinates.max() < ends[-1]:
-            raise AuditFailed(
-                f"a canary has the coordinate {coordinates.max():,}, but this run watches {ends[-1]:,} parameters; "
-                "watch the same parameters in every run"
-            )
-        self.groups = np.searchsorted(ends, coordinates, side="right").astype(np.int64)
-        self._within = coordinates - (ends - np.asarray(group_sizes))[self.groups]
+        try:
+            self.groups, self._within = locate(coordinates, group_sizes)
+        except InvalidArgument as error:
+            raise AuditFailed(f"{error}; watch the same parameters in every run") from error
         self._order = np.argsort(self.groups, kind="stable")
         self._used_groups = [int(group) for group in np.unique(self.groups)]
         self._indices: dict[tuple[int, torch.device], torch.Tensor] = {}

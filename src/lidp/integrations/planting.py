@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lidp.arrays import Ints, Singles
 from lidp.errors import AuditFailed
-from lidp.integrations.planted_gradients import PlantedGradients, flatten, locate
+from lidp.integrations.planted_gradients import PlantedGradients, flatten, place
 from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptRecorder
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class Planting:
         self.group_sizes = [tensor.numel() for tensor in self._parameters]
         if not self.records_transcript:
             self._start = flatten(self._parameters)
-        self._inserted_gradients = locate(self._inserted, self.group_sizes)
+        self._inserted_gradients = place(self._inserted, self.group_sizes)
         if self._watched is not None:
-            self._watched_gradients = locate(self._watched, self.group_sizes)
+            self._watched_gradients = place(self._watched, self.group_sizes)
 
     def add(
         self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, steps_per_epoch: int | None = None

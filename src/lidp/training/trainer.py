@@ -10,6 +10,7 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Ints, Singles
+from lidp.canaries.coordinates import locate
 from lidp.errors import InvalidArgument
 from lidp.target import Output
 from lidp.training.model import Network
@@ -112,11 +113,7 @@ class DPSGD:
                 )
         coordinates, watched_coordinates = records.coordinates, records.watched_coordinates
         for places, _ in (coordinates, watched_coordinates):
-            if len(places) and (places.min() < 0 or places.max() >= self.network.size):
-                raise InvalidArgument(
-                    f"coordinates of canaries must be 0 to {self.network.size - 1:,} for this model, "
-                    f"got {places.min():,} to {places.max():,}"
-                )
+            locate(places, self.network.group_sizes)  # refuses coordinates outside the model
         start_rng, sampling_rng, noise_rng = rng.spawn(3)
         theta = self.network.initial(start_rng if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling_rng.integers(0, 2**64, 4, dtype=np.uint64)
@@ -139,5 +136,5 @@ class DPSGD:
             return theta, Transcript(evidence, self.steps)
         ordered = np.empty_like(evidence)
         ordered[order] = evidence
-        groups = self.network.group_of(watched_coordinates[0])
+        groups, _ = locate(watched_coordinates[0], self.network.group_sizes)
         return theta, Transcript(ordered, self.steps, groups, self.network.group_names)

@@ -53,8 +53,8 @@ class Transcript:
     Attributes:
         evidence: an array (canaries, stretches, ``COLUMNS``).
         steps: the number of steps of the run.
-        groups: for each canary, the number in ``group_names`` of the parameters that its gradient changes; empty if it changes
-            parameters of several groups.
+        groups: for each canary, the number in ``group_names`` of the parameters that its gradient changes. Only for canaries with
+            gradients along different coordinates; empty for others.
     """
 
     evidence: Floats
