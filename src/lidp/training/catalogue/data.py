@@ -1,0 +1,49 @@
+"""The small data sets of the catalogue, and examples as canaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lidp import checks
+from lidp.arrays import Floats, Ints, Singles
+from lidp.errors import InvalidArgument
+
+FEATURES, CLASSES = 12, 4
+"""Features that all records use, and classes."""
+
+
+def clusters(records: int, rare_features: int = 0) -> tuple[Singles, Ints]:
+    """Return examples around one centre per class; their last ``rare_features`` features are 0. Always the same."""
+    rng = np.random.default_rng(7)
+    y = np.arange(records) % CLASSES
+    centres = rng.standard_normal((CLASSES, FEATURES))
+    x = np.zeros((records, FEATURES + rare_features), np.float32)
+    x[:, :FEATURES] = centres[y] + rng.standard_normal((records, FEATURES))
+    return x, y
+
+
+@dataclass(frozen=True)
+class RareFeatures:
+    """Examples with one large feature each, which no record uses, and a random label.
+
+    The canaries of one draw have different features, so that their gradients hardly overlap. They are not independent, so they are
+    for coin-flip designs, whose coins are. A canary is a row: features, label, and the number of its feature.
+    """
+
+    rare_features: int
+    scale: float
+
+    def __post_init__(self) -> None:
+        checks.count(rare_features=self.rare_features)
+        checks.positive(scale=self.scale)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return ``size`` canaries, one per row."""
+        if size > self.rare_features:
+            raise InvalidArgument(f"there are {self.rare_features} rare features, which is too few for {size} canaries")
+        feature = FEATURES + rng.choice(self.rare_features, size, replace=False)
+        x = np.zeros((size, FEATURES + self.rare_features))
+        x[np.arange(size), feature] = self.scale
+        return np.column_stack([x, rng.integers(0, CLASSES, size), feature])
