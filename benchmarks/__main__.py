@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    broken_training,
     clusters,
     curves,
     nulls,
@@ -25,6 +26,7 @@ PARTS = {
     "curves": curves.main,
     "nulls": nulls.main,
     "training": training.main,
+    "broken_training": broken_training.main,
     "opacus": opacus_overhead.main,
     "pairs": pairs.main,
     "peers": peers.main,

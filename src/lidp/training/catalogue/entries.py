@@ -96,7 +96,7 @@ _CLIPPING: tuple[TrainingEntry, ...] = (
     TrainingEntry(
         "clip-after-averaging", "the mean gradient is clipped, and gets the noise of a mean of clipped gradients",
         "github.com/tensorflow/privacy/issues/46", ClipAfterAveraging(LINEAR_MODEL, learning_rate=_SLOW),
-        planted=examples(30.0), canaries=8,
+        planted=examples(30.0), canaries=16,
     ),
     TrainingEntry(
         "clip-per-batch", "the sum of the batch is clipped, not the gradient of each example",
@@ -115,7 +115,7 @@ _CLIPPING: tuple[TrainingEntry, ...] = (
     TrainingEntry(
         "batch-norm", "normalisation over the batch lets a record change the gradients of all others",
         "github.com/meta-pytorch/opacus/issues/319", BatchNorm(_WIDE_NETWORK, learning_rate=_SLOW),
-        planted=examples(30.0), canaries=4,
+        planted=examples(30.0), canaries=8,
     ),
     TrainingEntry(
         "augmentations-counted-separately", "4 augmentations of a record are clipped one by one and added",

@@ -120,4 +120,18 @@ class TrainingEntry:
             name=f"training {self.name}",
             facts={"fault": "none" if self.correct else self.about, "score": str(self.found_by)},
             neighbours=Neighbours.ADD_REMOVE,
+            interference=self._interference,
         )
+
+    @property
+    def separate_canaries(self) -> bool:
+        """Whether the gradients of canaries do not overlap."""
+        return self.planted.kind is Kind.COORDINATE
+
+    @property
+    def _interference(self) -> str | None:
+        if not self.separate_canaries:
+            return "the gradients of canaries overlap"
+        if self.found_by is FoundBy.EPOCHS:
+            return "in shuffled batches a canary takes the place of another"
+        return "all canaries change the number of steps" if self.found_by is FoundBy.NUMBER_OF_STEPS else None

@@ -66,6 +66,13 @@ def batch_norm_gradients(network: Network, theta: Floats, batch: Batch) -> Float
     return np.concatenate([_flat([below, signal], [batch.x, hidden]), batch.gradients])
 
 
+def clip_rows(rows: Floats, norm: float) -> Floats:
+    """Return the rows, each scaled to at most this norm."""
+    norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    clipped: Floats = rows * np.minimum(1.0, norm / np.maximum(norms, 1e-300))
+    return clipped
+
+
 def _layers(network: Network, theta: Floats) -> list[tuple[Floats, Floats]]:
     """Return weights (outputs x inputs) and biases of each layer."""
     parts = np.split(theta, np.cumsum(network.group_sizes)[:-1])

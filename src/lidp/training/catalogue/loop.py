@@ -11,10 +11,12 @@ import numpy as np
 from lidp import checks
 from lidp.arrays import Floats, Ints, Singles
 from lidp.target import Output
-from lidp.training.catalogue.gradients import Batch, record_gradients
+from lidp.training.catalogue.gradients import Batch, clip_rows, record_gradients
 from lidp.training.model import Network
 from lidp.training.records import TrainingSet
 from lidp.training.transcript import ClaimedSteps, TranscriptRecorder
+
+_CLAIMED = ClaimedSteps(noise_multiplier=1.0, rate=0.1, clip_norm=1.0)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class ReferenceLoop:
     clip_norm: float = 1.0
     batch_size: float = 32.0
     learning_rate: float = 0.5
-    claimed: ClaimedSteps = ClaimedSteps(1.0, 0.1, 1.0)
+    claimed: ClaimedSteps = _CLAIMED
     claimed_steps: int = 100
     draws_only_from_rng: ClassVar[bool] = True
     additive: ClassVar[bool] = True
@@ -61,12 +63,12 @@ class ReferenceLoop:
         theta = self.network.initial(np.random.default_rng(0)).astype(np.float64)
         for chosen in self.batches(len(data), batch_rng):
             released = self.step_sum(theta, data.take(chosen)) + next(noises)
-            # The score: what the step released beyond the sum without canaries, compared with what each canary would have added.
+            # The score: what the step released beyond its sum without canaries, along what each canary may add by the claim.
             others = data.take(chosen[chosen < len(records.y)])
             without_canaries = self.step_sum(theta, others)
-            influences = self.influences(theta, others, without_canaries, canaries)
+            allowed = clip_rows(self.influences(theta, others, without_canaries, canaries), self.clip_norm)
             residual = released - without_canaries - next(replayed)
-            recorder.add(influences @ residual, np.square(influences).sum(axis=1), self.claimed)
+            recorder.add(allowed @ residual, np.square(allowed).sum(axis=1), self.claimed)
             theta = theta - self.learning_rate / self.batch_size * released
         return Output(recorder.transcript(*self._groups(records)), self.log(seed))
 
@@ -81,8 +83,7 @@ class ReferenceLoop:
 
     def clip(self, gradients: Floats) -> Floats:
         """Return the rows, each scaled to norm at most ``clip_norm``."""
-        norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-        return gradients * np.minimum(1.0, self.clip_norm / np.maximum(norms, 1e-300))
+        return clip_rows(gradients, self.clip_norm)
 
     def contributions(self, theta: Floats, batch: Batch) -> Floats:
         """Return what each record adds to the sum of a step, one row each."""
@@ -103,7 +104,7 @@ class ReferenceLoop:
             yield self.noise_multiplier * self.clip_norm * rng.standard_normal(self.network.size)
 
     def known_seed(self, seed: int) -> int | None:
-        """Return the seed of the noise if everybody knows it; None for a correct trainer."""
+        """Return the seed of the noise if it is public; None for a correct trainer."""
         return None
 
     def log(self, seed: int) -> dict[str, Any]:

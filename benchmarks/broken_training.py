@@ -1,0 +1,58 @@
+"""The catalogue of broken training: the number of models after which each claim falls, and the diagnosis.
+
+Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from lidp import Claim, CoinFlip, audit
+from lidp.rounding import fixed
+from lidp.training.catalogue import TRAININGS, TrainingEntry
+
+SEEDS = range(1, 11)
+DIAGNOSED_MODELS = 16
+
+
+def models_until_refuted(entry: TrainingEntry, claim: Claim) -> list[float]:
+    """Return for each seed the number of models after which the claim falls; infinity if it stands."""
+    design = CoinFlip(entry.canaries)
+    results = [audit(entry.target, claim=claim, design=design, trials=entry.models, seed=seed) for seed in SEEDS]
+    return [float(result.bound.fell_at or np.inf) for result in results]
+
+
+def describe(entry: TrainingEntry, models: list[float]) -> str:
+    refuted = int(np.isfinite(models).sum())
+    if entry.correct:
+        return f"refuted in {refuted} of {len(models)} audits of {entry.models}"
+    median = float(np.median(models))
+    words = f"{median:g}" if np.isfinite(median) else f"more than {entry.models}"
+    return words if refuted == len(models) else f"{words} (refuted in {refuted} of {len(models)})"
+
+
+def diagnosis(entry: TrainingEntry, claim: Claim) -> str:
+    """Return what ``lidp diagnose`` prints first."""
+    try:
+        from lidp.diagnosis import diagnose
+    except ImportError:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder, "audit.db")
+        options = {"design": CoinFlip(entry.canaries), "trials": DIAGNOSED_MODELS, "seed": 1, "stop_when": "never"}
+        audit(entry.target, claim=claim, store=store, **options)
+        return diagnose(store, separate_canaries=entry.separate_canaries).summary[0]
+
+
+def main() -> None:
+    print(f"\n| training | canaries | found by | claimed ε | models, median of {len(SEEDS)} seeds | diagnosis |")
+    print("|---|---|---|---|---|---|")
+    for entry in TRAININGS.values():
+        claim = entry.claim
+        models = describe(entry, models_until_refuted(entry, claim))
+        canaries = f"{entry.canaries} {entry.planted.description}"
+        cells = (entry.name, canaries, entry.found_by, fixed(claim.epsilon, 2), models, diagnosis(entry, claim))
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
