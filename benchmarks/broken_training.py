@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lidp import Claim, CoinFlip, audit
-from lidp.rounding import fixed
+from lidp.rounding import at_most
 from lidp.training.catalogue import TRAININGS, TrainingEntry
 
 SEEDS = range(1, 11)
@@ -54,5 +54,5 @@ def main() -> None:
         claim = entry.claim
         models = describe(entry, models_until_refuted(entry, claim))
         canaries = f"{entry.canaries} {entry.planted.description}"
-        cells = (entry.name, canaries, entry.found_by, fixed(claim.epsilon, 2), models, diagnosis(entry, claim))
+        cells = (entry.name, canaries, entry.found_by, at_most(claim.epsilon, 3), models, diagnosis(entry, claim))
         print(f"| {' | '.join(map(str, cells))} |", flush=True)

@@ -35,9 +35,9 @@ _CANARIES = 64
 class TargetCanaryOptions(CanaryOptions):
     """The options of an audit with canaries; a training of the catalogue has its own number of canaries."""
 
-    canaries: Annotated[  # type: ignore[assignment]
+    canaries: Annotated[
         int | None, typer.Option(help="Canaries per trial.", show_default=f"{_CANARIES}, or as the catalogue says")
-    ] = None
+    ] = None  # type: ignore[assignment]  # the command fills the number in
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def command(
     output: OutputOptions,
 ) -> int:
     spec = parse_target(target)
-    entry = find(spec.options["name"]) if spec.kind == "training" else None
+    entry = find(str(spec.options["name"])) if spec.kind == "training" else None
     default = _CANARIES if entry is None else entry.canaries
     chosen = replace(canaries, canaries=default if canaries.canaries is None else canaries.canaries)
     stated = claim if entry is None else _TrainingClaim(entry, claim)

@@ -59,7 +59,7 @@ _NOISE: tuple[TrainingEntry, ...] = (
     ),
     TrainingEntry(
         "noise-missing-in-one-layer", "the weights of the last layer get no noise",
-        "github.com/illidanlab/dpgan/issues/2", NoNoiseInOneLayer(SMALL_NETWORK),
+        "github.com/illidanlab/dpgan/issues/2", NoNoiseInOneLayer(SMALL_NETWORK), canaries=128,
     ),
     TrainingEntry(
         "noise-reused-across-steps", "every step gets the same noise, from a secret seed",

@@ -72,7 +72,7 @@ class NoisePerWorkerDividedByWorkers(ReferenceLoop):
     def noises(self, rng: np.random.Generator) -> Iterator[Floats]:
         noises = super().noises(rng)
         while True:
-            yield sum(next(noises) / WORKERS for _ in range(WORKERS))
+            yield np.sum([next(noises) / WORKERS for _ in range(WORKERS)], axis=0)
 
 
 class NoiseTimesLearningRate(ReferenceLoop):
