@@ -1,6 +1,7 @@
 """The catalogue of broken training: the number of models after which each claim falls, and the diagnosis.
 
-Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1.
+Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1, or of
+64 models with a single canary each where the gradients of canaries overlap, since a diagnosis needs canaries that do not.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from lidp.training.catalogue import TRAININGS, TrainingEntry
 
 SEEDS = range(1, 11)
 DIAGNOSED_MODELS = 16
+DIAGNOSED_SINGLE_CANARIES = 64
 
 
 def models_until_refuted(entry: TrainingEntry, claim: Claim) -> list[float]:
@@ -42,8 +44,10 @@ def diagnosis(entry: TrainingEntry, claim: Claim) -> str:
         return ""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, "audit.db")
-        options = {"design": CoinFlip(entry.canaries), "trials": DIAGNOSED_MODELS, "seed": 1, "stop_when": "never"}
-        audit(entry.target, claim=claim, store=store, **options)
+        separate = entry.separate_canaries
+        design = CoinFlip(entry.canaries if separate else 1)
+        models = DIAGNOSED_MODELS if separate else DIAGNOSED_SINGLE_CANARIES
+        audit(entry.target, claim=claim, design=design, trials=models, seed=1, stop_when="never", store=store)
         return diagnose(store, separate_canaries=entry.separate_canaries).summary[0]
 
 

@@ -50,8 +50,8 @@ class ClaimedSteps:
 
     @property
     def numbers(self) -> Floats:
-        """Noise multiplier, rate and clipping norm, for compiled loops."""
-        return np.array([self.noise_multiplier, self.rate, self.clip_norm])
+        """Noise multiplier, rate, clipping norm and steps per epoch, for compiled loops."""
+        return np.array([self.noise_multiplier, self.rate, self.clip_norm, self.steps_per_epoch])
 
 
 @dataclass(frozen=True)

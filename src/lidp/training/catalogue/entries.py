@@ -55,7 +55,7 @@ _SLOW = (
 _NOISE: tuple[TrainingEntry, ...] = (
     TrainingEntry(
         "noise-for-wrong-batch-size", "the mean gets the noise of a mean over twice as many records",
-        "Tramèr et al. 2022, arXiv:2202.12219, section 4", NoiseForLargerBatch(SMALL_NETWORK),
+        "Tramèr et al. 2022, arXiv:2202.12219", NoiseForLargerBatch(SMALL_NETWORK),
     ),
     TrainingEntry(
         "noise-missing-in-one-layer", "the weights of the last layer get no noise",
@@ -83,7 +83,7 @@ _NOISE: tuple[TrainingEntry, ...] = (
     ),
     TrainingEntry(
         "noise-times-learning-rate", "gradients get noise that is already multiplied by the learning rate",
-        "github.com/wenzhu23333/Differential-Privacy-Based-Federated-Learning/issues/21",
+        "github.com/wenzhu23333/Differential-Privacy-Based-Federated-Learning/issues/14",
         NoiseTimesLearningRate(SMALL_NETWORK),
     ),
     TrainingEntry(
@@ -126,7 +126,7 @@ _CLIPPING: tuple[TrainingEntry, ...] = (
 _BATCHES: tuple[TrainingEntry, ...] = (
     TrainingEntry(
         "sampling-rate-understated", "the accountant gets half the sampling rate",
-        "github.com/meta-pytorch/opacus/pull/128", ReferenceLoop(SMALL_NETWORK, claimed=ClaimedSteps(1.0, 0.05, 1.0)),
+        "github.com/google-research/federated/issues/25", ReferenceLoop(SMALL_NETWORK, claimed=ClaimedSteps(1.0, 0.05, 1.0)),
     ),
     TrainingEntry(
         "steps-not-counted", "the accountant gets half the steps",
@@ -139,12 +139,12 @@ _BATCHES: tuple[TrainingEntry, ...] = (
     ),
     TrainingEntry(
         "last-batch-kept", "one more record gives every epoch one more batch, which holds what is left",
-        "Chua et al. 2024, arXiv:2403.17673", LastBatchKept(SMALL_NETWORK, **_FEW_STEPS),
+        "github.com/meta-pytorch/opacus/issues/571", LastBatchKept(SMALL_NETWORK, **_FEW_STEPS),
         canaries=1, records=320, found_by=FoundBy.NUMBER_OF_STEPS, models=128,
     ),
     TrainingEntry(
         "last-batch-dropped", "one more record completes a batch, which is dropped without it",
-        "Chua et al. 2024, arXiv:2403.17673", LastBatchDropped(SMALL_NETWORK, **_FEW_STEPS),
+        "github.com/ftramer/Handcrafted-DP/issues/2", LastBatchDropped(SMALL_NETWORK, **_FEW_STEPS),
         canaries=1, records=319, found_by=FoundBy.NUMBER_OF_STEPS, models=128,
     ),
 )  # fmt: skip
