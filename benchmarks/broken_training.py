@@ -1,7 +1,7 @@
 """The catalogue of broken training: the number of models after which each claim falls, and the diagnosis.
 
-Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1, or of
-64 models with a single canary each where the gradients of canaries overlap, since a diagnosis needs canaries that do not.
+Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1, or
+of 64 models with a single canary each where the gradients of canaries overlap, since a diagnosis needs canaries that do not.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def diagnosis(entry: TrainingEntry, claim: Claim) -> str:
         return ""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, "audit.db")
-        separate = entry.separate_canaries
+        separate = entry.planted.separate
         design = CoinFlip(entry.canaries if separate else 1)
         models = DIAGNOSED_MODELS if separate else DIAGNOSED_SINGLE_CANARIES
         audit(entry.target, claim=claim, design=design, trials=models, seed=1, stop_when="never", store=store)
-        return diagnose(store, separate_canaries=entry.separate_canaries).summary[0]
+        return diagnose(store, separate_canaries=True).summary[0]
 
 
 def main() -> None:

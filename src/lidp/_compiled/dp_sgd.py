@@ -443,8 +443,8 @@ def train(
     Watched canaries, in the training or not, are scored at every step. They are examples, gradients, or coordinates in ascending
     order. The residual of a step is what it releases minus the sum of the clipped gradients of all records that are no canaries.
     :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under the
-    ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has the number of steps per epoch as a fourth number
-    above 0, :func:`add_epoch_step` does.
+    ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per epoch,
+    :func:`add_epoch_step` does.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras

@@ -11,7 +11,7 @@ import pytest
 import lidp
 from lidp import CoinFlip, InvalidArgument, Verdict
 from lidp.training.catalogue import TRAININGS, find
-from lidp.training.catalogue.data import RareFeatures
+from lidp.training.catalogue.data import LayerSpanningGradients, RareFeatures
 from lidp.trials.trial import TrialSetup, run_trial
 
 NAMES = list(TRAININGS)
@@ -115,7 +115,7 @@ def test_shuffled_batches_are_found_sooner_by_ratios_per_epoch():
 def test_only_canaries_that_do_not_interfere_count_as_trials_of_their_own():
     separate = {name for name, entry in TRAININGS.items() if entry.target.interference is None}
     assert {"correct", "noise-missing-in-one-layer", "bias-not-clipped"} <= separate
-    assert not separate & {"correct-with-examples", "batch-norm", "shuffled-batches", "last-batch-kept", "clip-per-layer"}
+    assert not separate & {"correct-with-examples", "batch-norm", "shuffled-batches", "last-batch-kept", "clip-per-batch"}
 
 
 def test_rare_features_are_different_and_limited():
@@ -124,3 +124,13 @@ def test_rare_features_are_different_and_limited():
     assert (np.count_nonzero(rows[:, :20], axis=1) == 1).all()
     with pytest.raises(InvalidArgument, match="8 rare features, which is too few for 9 canaries"):
         RareFeatures(8, 30.0).draw(np.random.default_rng(1), 9)
+
+
+def test_layer_spanning_gradients_share_no_coordinate():
+    rows = LayerSpanningGradients((10, 3, 8), 5.0).draw(np.random.default_rng(1), 4)
+    assert (np.count_nonzero(rows, axis=0) <= 1).all()
+    assert (np.count_nonzero(rows[:, :10], axis=1) == 1).all()
+    assert not rows[:, 10:13].any()  # this group has too few
+    assert (np.abs(rows[rows != 0]) == 5).all()
+    with pytest.raises(InvalidArgument, match="no group of parameters has 11 coordinates"):
+        LayerSpanningGradients((10, 3, 8), 5.0).draw(np.random.default_rng(1), 11)

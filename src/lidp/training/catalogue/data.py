@@ -1,4 +1,4 @@
-"""The small data sets of the catalogue, and examples as canaries."""
+"""The small data sets of the catalogue, and canaries for faults of clipping."""
 
 from __future__ import annotations
 
@@ -47,3 +47,31 @@ class RareFeatures:
         x = np.zeros((size, FEATURES + self.rare_features))
         x[np.arange(size), feature] = self.scale
         return np.column_stack([x, rng.integers(0, CLASSES, size), feature])
+
+
+@dataclass(frozen=True)
+class LayerSpanningGradients:
+    """Gradients with one large number in each group of parameters that has coordinates for all canaries of a draw.
+
+    No two canaries of one draw share a coordinate. They are not independent, so they are for coin-flip designs, whose coins are.
+    """
+
+    group_sizes: tuple[int, ...]
+    value: float
+
+    def __post_init__(self) -> None:
+        for size in self.group_sizes:
+            checks.count(group_size=size)
+        checks.positive(value=self.value)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return ``size`` gradients, one per row."""
+        gradients, start = np.zeros((size, sum(self.group_sizes))), 0
+        if size > max(self.group_sizes):
+            raise InvalidArgument(f"no group of parameters has {size} coordinates, one per canary; plant fewer canaries")
+        for available in self.group_sizes:
+            if available >= size:
+                coordinates = start + rng.choice(available, size, replace=False)
+                gradients[np.arange(size), coordinates] = self.value * (2.0 * rng.integers(0, 2, size) - 1.0)
+            start += available
+        return gradients

@@ -21,8 +21,8 @@ from lidp.training.catalogue.entry import (
     TrainingEntry,
     coordinate_gradients,
     examples,
+    layer_spanning_gradients,
     long_coordinate_gradients,
-    long_random_gradients,
 )
 from lidp.training.catalogue.loop import ReferenceLoop
 from lidp.training.catalogue.noise_bugs import (
@@ -106,7 +106,7 @@ _CLIPPING: tuple[TrainingEntry, ...] = (
     TrainingEntry(
         "clip-per-layer", "weights and biases of each layer are clipped to the norm of the whole gradient",
         "github.com/meta-pytorch/opacus/issues/202", ClipPerLayer(SMALL_NETWORK),
-        planted=long_random_gradients(), canaries=32,
+        planted=layer_spanning_gradients(), canaries=16,
     ),
     TrainingEntry(
         "bias-not-clipped", "biases are left out of the clipping", "github.com/meta-pytorch/opacus/pull/751",

@@ -9,10 +9,9 @@ from typing import Any
 from lidp.canaries.coordinates import SpreadCoordinates
 from lidp.claim import Claim, Neighbours
 from lidp.target import Target
-from lidp.training.catalogue.data import CLASSES, FEATURES, RareFeatures, clusters
+from lidp.training.catalogue.data import CLASSES, FEATURES, LayerSpanningGradients, RareFeatures, clusters
 from lidp.training.catalogue.loop import ReferenceLoop
 from lidp.training.catalogue.scores import NumberOfSteps, VarianceOverSteps
-from lidp.training.gradients import RandomGradients
 from lidp.training.model import Network
 from lidp.training.records import Kind, TrainingSet
 from lidp.training.transcript import TranscriptScore
@@ -27,11 +26,19 @@ _LONG = 10.0  # times the clipping norm
 
 @dataclass(frozen=True)
 class Planted:
-    """What is planted to find a fault: its distribution, and what it is to the trainer. Gradients are planted before clipping."""
+    """What is planted to find a fault. Gradients are planted before clipping.
+
+    Attributes:
+        description: what it is, in words.
+        kind: what it is to the trainer.
+        distribution: the distribution of canaries.
+        separate: whether the gradients of different canaries do not overlap.
+    """
 
     description: str
     kind: Kind
     distribution: Any
+    separate: bool = True
 
 
 def coordinate_gradients(clip_norm: float = 1.0) -> Planted:
@@ -44,14 +51,15 @@ def long_coordinate_gradients() -> Planted:
     return Planted("long gradients", Kind.COORDINATE, SpreadCoordinates(SMALL_NETWORK.group_sizes, _LONG))
 
 
-def long_random_gradients() -> Planted:
-    """Return gradients much longer than the clipping norm in every layer."""
-    return Planted("long gradients in all layers", Kind.GRADIENT, RandomGradients(SMALL_NETWORK.size, 10 * _LONG))
+def layer_spanning_gradients() -> Planted:
+    """Return gradients that are ten times as long as the clipping norm in several layers each."""
+    distribution = LayerSpanningGradients(SMALL_NETWORK.group_sizes, _LONG)
+    return Planted("long gradients in several layers", Kind.GRADIENT, distribution)
 
 
 def examples(scale: float) -> Planted:
     """Return examples with one large feature that no record uses."""
-    return Planted("examples", Kind.EXAMPLE, RareFeatures(RARE_FEATURES, scale))
+    return Planted("examples", Kind.EXAMPLE, RareFeatures(RARE_FEATURES, scale), separate=False)
 
 
 class FoundBy(StrEnum):
@@ -124,13 +132,8 @@ class TrainingEntry:
         )
 
     @property
-    def separate_canaries(self) -> bool:
-        """Whether the gradients of canaries do not overlap."""
-        return self.planted.kind is Kind.COORDINATE
-
-    @property
     def _interference(self) -> str | None:
-        if not self.separate_canaries:
+        if not self.planted.separate:
             return "the gradients of canaries overlap"
         if self.found_by is FoundBy.EPOCHS:
             return "in shuffled batches a canary takes the place of another"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +30,14 @@ class VarianceOverSteps(TranscriptScore):
 
 
 @dataclass(frozen=True)
-class NumberOfSteps:
+class NumberOfSteps(TranscriptScore):
     """The number of steps of the run, for all canaries: a trainer that derives it from the number of records reveals that.
 
     Guarantee: keeps the audit valid, as a function of the output.
     """
 
-    auxiliary: ClassVar[int] = 0
-    sequential: ClassVar[bool] = False
-    watches: ClassVar[bool] = True
-
     def score_trial(self, context: ScoringContext, *prepared: Any) -> Floats:
         """Return one score per tested canary."""
+        super().score_trial(context, *prepared)
         transcript: Transcript = context.output
         return np.full(len(context.tested), float(transcript.steps))
