@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from lidp import InvalidArgument
+from lidp import Claim, CoinFlip, InvalidArgument, Verdict, audit
+from lidp.canaries.coordinates import SpreadCoordinates
+from lidp.data import synthetic_purchases
+from lidp.training import DPSGD, Kind, Network, Training, TrainingSet, training_target
 from lidp.training.transcript import ClaimedSteps, TranscriptRecorder
 
 
@@ -78,3 +81,43 @@ def test_memory_does_not_grow_with_steps():
 def test_the_number_of_steps_per_epoch_must_be_whole():
     with pytest.raises(InvalidArgument, match="steps_per_epoch must be a whole number of at least 1, got 2.5"):
         ClaimedSteps(1.0, 0.1, 1.0, steps_per_epoch=2.5)
+
+
+def trained(claimed, seed=1):
+    """Return the transcript of the built-in trainer with shuffled batches."""
+    network = Network(5, 3)
+    x = np.random.default_rng(6).standard_normal((40, 5)).astype(np.float32)
+    canaries = SpreadCoordinates(network.group_sizes).draw(np.random.default_rng(7), 6)
+    data = TrainingSet(x, np.arange(40) % 3, Kind.COORDINATE).with_canaries(canaries[:3]).watching(canaries)
+    trainer = DPSGD(
+        network, rate=0.2, batch_size=10.0, steps=20, learning_rate=0.1, sigma=0.5, sampling="shuffle", claimed=claimed
+    )
+    return trainer(data, np.random.default_rng(seed)).value
+
+
+def test_the_built_in_trainer_has_the_same_two_modes():
+    by_step, by_epoch, by_single_step = (
+        trained(ClaimedSteps(0.5, rate, 1.0, steps_per_epoch=steps)) for rate, steps in ((1.0, 0), (1.0, 5), (1.0, 1))
+    )
+    np.testing.assert_allclose(by_single_step.evidence, by_step.evidence, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(by_epoch.evidence[:, :, 1:], by_step.evidence[:, :, 1:])
+    assert (by_epoch.log_ratios != by_step.log_ratios).all()
+    # A canary is at most in one step of an epoch, so its log-likelihood ratio is at least that of the mean step.
+    assert (by_epoch.log_ratios >= by_step.log_ratios / 5 - 1e-9).all()
+
+
+@pytest.mark.slow
+def test_shuffled_batches_of_the_built_in_trainer_are_refuted():
+    """Claimed as Poisson samples with ε = 16, in one epoch; refuted with 10 to 18 models for the first seeds."""
+    claim = Claim(16.0, 1e-5)
+    made = training_target(
+        synthetic_purchases(400, 10, features=60, classes=4),
+        claim,
+        training=Training(epochs=1, batch_size=40, learning_rate=0.5, sampling="shuffle"),
+        canary="dirac-gradient",
+        canaries=64,
+        scores="transcript",
+    )
+    assert made.trainer.claimed.steps_per_epoch == 12
+    result = audit(made.target, claim=claim, design=CoinFlip(64), trials=64, seed=1)
+    assert result.verdict is Verdict.REFUTED
