@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,7 +43,13 @@ class NoiseReusedAcrossSteps(ReferenceLoop):
 
 
 class NoiseFromFixedSeed(ReferenceLoop):
-    """The seed of the noise is a constant of the code, which is public."""
+    """The seed of the noise is a constant of the code, which is public.
+
+    The noise does not come from ``rng``, so that audits probe this trainer. Its runs are independent nevertheless: a constant is
+    not random.
+    """
+
+    draws_only_from_rng: ClassVar[bool] = False
 
     def noise_seed(self, rng: np.random.Generator) -> int:
         return FIXED_SEED
