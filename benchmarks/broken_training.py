@@ -51,12 +51,17 @@ def diagnosis(entry: TrainingEntry, claim: Claim) -> str:
         return diagnose(store, separate_canaries=True).summary[0]
 
 
+def row(entry: TrainingEntry) -> str:
+    """Return one row of the table."""
+    claim = entry.claim
+    models = describe(entry, models_until_refuted(entry, claim))
+    canaries = f"{entry.canaries} {entry.planted.description}"
+    cells = (entry.name, canaries, entry.found_by, at_most(claim.epsilon, 3), models, diagnosis(entry, claim))
+    return f"| {' | '.join(map(str, cells))} |"
+
+
 def main() -> None:
     print(f"\n| training | canaries | found by | claimed ε | models, median of {len(SEEDS)} seeds | diagnosis |")
     print("|---|---|---|---|---|---|")
     for entry in TRAININGS.values():
-        claim = entry.claim
-        models = describe(entry, models_until_refuted(entry, claim))
-        canaries = f"{entry.canaries} {entry.planted.description}"
-        cells = (entry.name, canaries, entry.found_by, at_most(claim.epsilon, 3), models, diagnosis(entry, claim))
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        print(row(entry), flush=True)

@@ -11,7 +11,8 @@ import pytest
 import lidp
 from lidp import CoinFlip, InvalidArgument, Verdict
 from lidp.training.catalogue import TRAININGS, find
-from lidp.training.catalogue.data import LayerSpanningGradients, RareFeatures
+from lidp.training.catalogue.data import LayerSpanningGradients, OpposedGradient, RareFeatures
+from lidp.training.catalogue.gradients import Batch
 from lidp.trials.trial import TrialSetup, run_trial
 
 NAMES = list(TRAININGS)
@@ -134,3 +135,15 @@ def test_layer_spanning_gradients_share_no_coordinate():
     assert (np.abs(rows[rows != 0]) == 5).all()
     with pytest.raises(InvalidArgument, match="no group of parameters has 11 coordinates"):
         LayerSpanningGradients((10, 3, 8), 5.0).draw(np.random.default_rng(1), 11)
+
+
+def test_the_opposed_gradient_turns_the_sum_of_all_records_round():
+    entry = find("clip-per-batch")
+    network, records = entry.loop.network, entry.target.dataset
+    (gradient,) = OpposedGradient(network, entry.records, 1000.0).draw(np.random.default_rng(1), 1)
+    assert np.linalg.norm(gradient) == pytest.approx(1000.0)
+    batch = Batch(records.x.astype(float), records.y, np.empty((0, network.size)))
+    total = entry.loop.step_sum(np.zeros(network.size), batch)
+    turned = entry.loop.step_sum(np.zeros(network.size), batch + Batch(batch.x[:0], batch.y[:0], gradient[None]))
+    np.testing.assert_allclose(turned, -total, atol=1e-9)
+    assert np.linalg.norm(turned - total) == pytest.approx(2 * entry.loop.clip_norm)

@@ -9,6 +9,8 @@ import numpy as np
 from lidp import checks
 from lidp.arrays import Floats, Ints, Singles
 from lidp.errors import InvalidArgument
+from lidp.training.catalogue.gradients import Batch, record_gradients
+from lidp.training.model import Network
 
 FEATURES, CLASSES = 12, 4
 """Features that all records use, and classes."""
@@ -75,3 +77,20 @@ class LayerSpanningGradients:
                 gradients[np.arange(size), coordinates] = self.value * (2.0 * rng.integers(0, 2, size) - 1.0)
             start += available
         return gradients
+
+
+@dataclass(frozen=True)
+class OpposedGradient:
+    """A single long gradient against the sum of the gradients of all records, at the initial parameters."""
+
+    network: Network
+    records: int
+    length: float
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return ``size`` canaries, one per row, all alike."""
+        x, y = clusters(self.records, self.network.features - FEATURES)
+        theta = self.network.initial(np.random.default_rng(0)).astype(np.float64)
+        records = Batch(x.astype(np.float64), y, np.empty((0, self.network.size)))
+        total = record_gradients(self.network, theta, records).sum(axis=0)
+        return np.tile(-self.length * total / np.linalg.norm(total), (size, 1))

@@ -23,6 +23,7 @@ from lidp.training.catalogue.entry import (
     examples,
     layer_spanning_gradients,
     long_coordinate_gradients,
+    opposed_gradient,
 )
 from lidp.training.catalogue.loop import ReferenceLoop
 from lidp.training.catalogue.noise_bugs import (
@@ -100,8 +101,8 @@ _CLIPPING: tuple[TrainingEntry, ...] = (
     ),
     TrainingEntry(
         "clip-per-batch", "the sum of the batch is clipped, not the gradient of each example",
-        "Ponomareva et al. 2023, arXiv:2303.00654, section 5.6", ClipPerBatch(LINEAR_MODEL, learning_rate=_SLOW / 4),
-        planted=examples(300.0), canaries=4, models=256,
+        "Ponomareva et al. 2023, arXiv:2303.00654, section 5.6", ClipPerBatch(LINEAR_MODEL, learning_rate=_SLOW),
+        planted=opposed_gradient(), canaries=1, models=160,
     ),
     TrainingEntry(
         "clip-per-layer", "weights and biases of each layer are clipped to the norm of the whole gradient",

@@ -9,7 +9,7 @@ from typing import Any
 from lidp.canaries.coordinates import SpreadCoordinates
 from lidp.claim import Claim, Neighbours
 from lidp.target import Target
-from lidp.training.catalogue.data import CLASSES, FEATURES, LayerSpanningGradients, RareFeatures, clusters
+from lidp.training.catalogue.data import CLASSES, FEATURES, LayerSpanningGradients, OpposedGradient, RareFeatures, clusters
 from lidp.training.catalogue.loop import ReferenceLoop
 from lidp.training.catalogue.scores import NumberOfSteps, VarianceOverSteps
 from lidp.training.model import Network
@@ -17,6 +17,7 @@ from lidp.training.records import Kind, TrainingSet
 from lidp.training.transcript import TranscriptScore
 
 RARE_FEATURES = 32
+_RECORDS = 288
 SMALL_NETWORK = Network(FEATURES, CLASSES, (16,))
 """A network of one hidden layer, for canaries that are gradients."""
 LINEAR_MODEL = Network(FEATURES + RARE_FEATURES, CLASSES)
@@ -55,6 +56,12 @@ def layer_spanning_gradients() -> Planted:
     """Return gradients that are ten times as long as the clipping norm in several layers each."""
     distribution = LayerSpanningGradients(SMALL_NETWORK.group_sizes, _LONG)
     return Planted("long gradients in several layers", Kind.GRADIENT, distribution)
+
+
+def opposed_gradient() -> Planted:
+    """Return a gradient that is longer than the sum of a batch, and opposed to it."""
+    distribution = OpposedGradient(LINEAR_MODEL, _RECORDS, 1000.0)
+    return Planted("gradient against the batch", Kind.GRADIENT, distribution, separate=False)
 
 
 def examples(scale: float) -> Planted:
@@ -103,7 +110,7 @@ class TrainingEntry:
     loop: ReferenceLoop
     planted: Planted = field(default_factory=coordinate_gradients)
     canaries: int = 64
-    records: int = 288
+    records: int = _RECORDS
     found_by: FoundBy = FoundBy.STEPS
     models: int = 64
     correct: bool = False
