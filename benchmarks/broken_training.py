@@ -55,7 +55,7 @@ def row(entry: TrainingEntry) -> str:
     """Return one row of the table."""
     claim = entry.claim
     models = describe(entry, models_until_refuted(entry, claim))
-    canaries = f"{entry.canaries} {entry.planted.description}"
+    canaries = f"{entry.planted.description}, {entry.canaries} per model"
     cells = (entry.name, canaries, entry.found_by, at_most(claim.epsilon, 3), models, diagnosis(entry, claim))
     return f"| {' | '.join(map(str, cells))} |"
 

@@ -11,4 +11,4 @@ PAGE = (ROOT / "docs" / "broken-training.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("entry", TRAININGS.values(), ids=list(TRAININGS))
 def test_every_entry_is_described_and_has_a_result(entry):
     assert f"| {entry.name} | {entry.about} | {entry.reference} |" in PAGE
-    assert f"| {entry.name} | {entry.canaries} {entry.planted.description} | {entry.found_by} |" in PAGE
+    assert f"| {entry.name} | {entry.planted.description}, {entry.canaries} per model | {entry.found_by} |" in PAGE
