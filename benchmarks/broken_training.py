@@ -1,7 +1,7 @@
 """The catalogue of broken training: the number of models after which each claim falls, and the diagnosis.
 
 Prints the table of docs/broken-training.md. The seeds of the audits are 1 to 10. The diagnosis is that of 16 models with seed 1, or
-of 64 models with a single canary each where the gradients of canaries overlap, since a diagnosis needs canaries that do not.
+of 256 models with a single canary each where the gradients of canaries overlap, since a diagnosis needs canaries that do not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lidp.training.catalogue import TRAININGS, TrainingEntry
 
 SEEDS = range(1, 11)
 DIAGNOSED_MODELS = 16
-DIAGNOSED_SINGLE_CANARIES = 64
+DIAGNOSED_SINGLE_CANARIES = 256
 
 
 def models_until_refuted(entry: TrainingEntry, claim: Claim) -> list[float]:
