@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    broken_training,
     clusters,
     curves,
     nulls,
@@ -28,6 +29,7 @@ PARTS = {
     "nulls": nulls.main,
     "training": training.main,
     "transcripts": transcripts.main,
+    "broken-training": broken_training.main,
     "opacus": opacus_overhead.main,
     "opacus-transcripts": opacus_transcripts.main,
     "pairs": pairs.main,

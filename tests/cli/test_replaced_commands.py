@@ -15,7 +15,6 @@ REPLACED = {
     "audit mine.py:pair --pair --epsilon 1": "lidp audit-pair",
     "audit catalogue --all --epsilon 1": "lidp audit-catalogue",
     "audit catalogue --epsilon 1": "lidp audit-catalogue",
-    "audit catalogue:svt3 --epsilon 1": "lidp audit-pair catalogue:NAME",
 }
 
 

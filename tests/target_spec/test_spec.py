@@ -28,6 +28,7 @@ SPECS = [
     TargetSpec("program", {**PROGRAM, "pilots": 0, "time_limit": 2.5, "logs": "/logs"}),
     TargetSpec("pair", {"path": "package.module:pair"}),
     TargetSpec("catalogue", {"name": "svt3"}),
+    TargetSpec("training", {"name": "batch-norm"}),
 ]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
 from lidp._compiled.random_numbers import next_word, uniform
-from lidp._compiled.transcripts import add_step
+from lidp._compiled.transcripts import add_epoch_step, add_step
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
@@ -443,7 +443,8 @@ def train(
     Watched canaries, in the training or not, are scored at every step. They are examples, gradients, or coordinates in ascending
     order. The residual of a step is what it releases minus the sum of the clipped gradients of all records that are no canaries.
     :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under the
-    ``claimed`` noise multiplier, sampling rate and clipping norm.
+    ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per epoch,
+    :func:`add_epoch_step` does.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras
@@ -470,6 +471,8 @@ def train(
     watched, watched_examples, watched_points = evidence.shape[0], watched_x.shape[0], watched_coordinates.shape[0]
     watches_all = watched_examples + watched_gradients.shape[0] > 0  # and so needs the residual at all coordinates
     projections, lengths, last = np.zeros(watched), np.zeros(watched), np.zeros(watched)
+    steps_per_epoch = np.int64(claimed[3]) if claimed.shape[0] > 3 else 0
+    epoch_log_sums = np.zeros(watched)
     before = np.zeros(watched_points, np.float32)
     residual = np.zeros(theta.shape[0] if watches_all else 0, np.float32)
     scratch = np.zeros(theta.shape[0] if watched_examples else 0, np.float32)
@@ -561,5 +564,10 @@ def train(
                 lengths,
             )
         if watched:
-            add_step(projections, lengths, claimed, last, evidence[:, step * evidence.shape[1] // steps])
+            part_evidence = evidence[:, step * evidence.shape[1] // steps]
+            if steps_per_epoch > 0:
+                seen = step % steps_per_epoch
+                add_epoch_step(projections, lengths, claimed, seen, steps_per_epoch, epoch_log_sums, last, part_evidence)
+            else:
+                add_step(projections, lengths, claimed, last, part_evidence)
     return prefetched

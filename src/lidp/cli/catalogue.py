@@ -1,4 +1,4 @@
-"""``lidp catalogue``: list correct and broken mechanisms to try an audit on."""
+"""``lidp catalogue``: list correct and broken mechanisms, and correct and broken training, to try an audit on."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ import math
 import typer
 
 from lidp.mechanisms.catalogue import CATALOGUE, Entry
+from lidp.training.catalogue import TRAININGS
 
 DELTA = 1e-5
 """The claimed δ of mechanisms that need one above 0."""
 
-HELP = f"""List the mechanisms of the catalogue, with the true ε of each.
+HELP = f"""List the mechanisms of the catalogue, with the true ε of each, and the trainings.
 
-Each mechanism is made to claim ε = 1, at δ = {DELTA:g} if its noise is Gaussian and at δ = 0 otherwise.
+Each mechanism is made to claim ε = 1, at δ = {DELTA:g} if its noise is Gaussian and at δ = 0 otherwise. A training claims what its
+accountant states.
 
-"lidp audit-pair catalogue:NAME --epsilon 1" audits one mechanism, "lidp audit-catalogue --epsilon 1" audits all of them.
+"lidp audit-pair catalogue:NAME --epsilon 1" audits one mechanism, "lidp audit-catalogue --epsilon 1" audits all of them, and
+"lidp audit catalogue:NAME" audits one training.
 """
 
 
 def command() -> int:
-    for entry in CATALOGUE.values():
-        truth = truth_of(entry, 1.0, DELTA if entry.needs_delta else 0.0)
-        typer.echo(f"{entry.name:28} {truth:22} {entry.about} [{entry.reference}]")
+    typer.echo("Mechanisms:")
+    for mechanism in CATALOGUE.values():
+        truth = truth_of(mechanism, 1.0, DELTA if mechanism.needs_delta else 0.0)
+        typer.echo(f"{mechanism.name:28} {truth:22} {mechanism.about} [{mechanism.reference}]")
+    typer.echo("\nTrainings:")
+    for training in TRAININGS.values():
+        truth = "right" if training.correct else "broken"
+        typer.echo(f"{training.name:36} {truth:8} {training.about} [{training.reference}]")
     return 0
 
 

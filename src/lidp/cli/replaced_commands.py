@@ -21,6 +21,4 @@ def replacement(arguments: Sequence[str]) -> str | None:
         return "lidp audit catalogue --all is now lidp audit-catalogue"
     if "--pair" in words:
         return "lidp audit TARGET --pair is now lidp audit-pair TARGET"
-    if any(word.startswith("catalogue:") for word in words):
-        return "lidp audit catalogue:NAME is now lidp audit-pair catalogue:NAME"
     return None

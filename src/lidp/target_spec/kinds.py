@@ -115,4 +115,12 @@ KINDS: Mapping[str, Kind] = {
         argument="name",
         prefix="catalogue:",
     ),
+    "training": Kind(
+        command="audit",
+        loader="lidp.training.catalogue.spec:load_training",
+        options={"name": str},
+        required=("name",),
+        argument="name",
+        prefix="catalogue:",
+    ),
 }

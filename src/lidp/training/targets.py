@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -69,7 +70,8 @@ class Scoring(StrEnum):
     DECORRELATED = "decorrelated"
     """Centred, minus the expected contribution of other gradients."""
     TRANSCRIPT = "transcript"
-    """The log-likelihood ratio of all steps: what the accountant covers, and not only the final model."""
+    """The log-likelihood ratio of all steps, for shuffled batches of all epochs: what the accountant covers, not only the final
+    model."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,9 @@ def training_target(
     )
     calibration = _calibrate(claim, rate, steps, training, injected_fault)
     poisson = training.sampling is Sampling.POISSON
+    # Fixed, not that of the run, which follows the number of inserted canaries: the score uses only what steps release.
+    steps_per_epoch = 0 if poisson else math.ceil(1 / rate)
+    claimed_steps = ClaimedSteps(claimed.sigma, claimed.rate, training.clip_norm, steps_per_epoch)
     network = Network(data.x.shape[1], data.classes, training.hidden)
     trainer = DPSGD(
         network,
@@ -168,7 +173,7 @@ def training_target(
         clip_norm=0.0 if injected_fault is Fault.NO_CLIPPING else training.clip_norm,
         sampling=training.sampling,
         random_start=training.random_start,
-        claimed=ClaimedSteps(claimed.sigma, claimed.rate, training.clip_norm) if transcript else None,
+        claimed=claimed_steps if transcript else None,
         test=(data.test_x, data.test_y) if measure_accuracy and len(data.test_y) else None,
     )
     record_kind, distribution, plain_score, pool = _canaries(canary_kind, data, network, training, tail, scale, scoring)

@@ -5,6 +5,9 @@ noisy sum of gradients minus the clipped sum of all records that are no canaries
 of a canary and z = ⟨c, r⟩, the log-likelihood ratio of the step, with the canary sampled at rate q against without it, is
 log(1 - q + q·exp((z - ½|c|²) / σ²)). Its sum over all steps is the best score there is: where canaries do not interfere, its law is
 the pair of distributions from which the accountant calculates the privacy curve.
+
+In shuffled batches a record takes part in exactly one of the B steps of an epoch, so the log-likelihood ratio of the epoch is
+log(mean over its steps of exp((z - ½|c|²) / σ²)); an accountant that assumes Poisson sampling does not cover it.
 """
 
 from __future__ import annotations
@@ -29,21 +32,28 @@ STRETCHES = 8
 
 @dataclass(frozen=True)
 class ClaimedSteps:
-    """What a claim about DP-SGD says of each step: noise multiplier, sampling rate and clipping norm."""
+    """What a claim about DP-SGD says of each step: noise multiplier, sampling rate and clipping norm.
+
+    ``steps_per_epoch`` is for trainers that shuffle their batches, whatever they claim: every record takes part in one of so
+    many steps, and log-likelihood ratios are computed per epoch. 0 is Poisson sampling, at ``rate``.
+    """
 
     noise_multiplier: float
     rate: float
     clip_norm: float
+    steps_per_epoch: int = 0
 
     def __post_init__(self) -> None:
         checks.positive(noise_multiplier=self.noise_multiplier)
         checks.share(rate=self.rate)
         checks.positive(clip_norm=self.clip_norm)
+        if self.steps_per_epoch:
+            checks.count(steps_per_epoch=self.steps_per_epoch)
 
     @property
     def numbers(self) -> Floats:
-        """The three numbers, for compiled loops."""
-        return np.array([self.noise_multiplier, self.rate, self.clip_norm])
+        """Noise multiplier, rate, clipping norm and steps per epoch, for compiled loops."""
+        return np.array([self.noise_multiplier, self.rate, self.clip_norm, self.steps_per_epoch])
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,7 @@ class TranscriptRecorder:
         self._steps_per_stretch = 1
         self._evidence = np.zeros((2 * STRETCHES, canaries, len(COLUMNS)))
         self._last = np.zeros(canaries)
+        self._epoch_log_sums = np.zeros(canaries)
 
     def add(self, products: Floats, squared_lengths: Floats, claimed: ClaimedSteps) -> None:
         """Add one step.
@@ -100,7 +111,7 @@ class TranscriptRecorder:
             squared_lengths: squares of the lengths of these gradients.
             claimed: what is claimed of this step.
         """
-        from lidp._compiled.transcripts import add_step
+        from lidp._compiled.transcripts import add_epoch_step, add_step
 
         stretch, rest = divmod(self.steps, self._steps_per_stretch)
         if stretch == len(self._evidence) and not rest:
@@ -108,7 +119,21 @@ class TranscriptRecorder:
             self._evidence[: len(merged)], self._evidence[len(merged) :] = merged, 0.0
             self._steps_per_stretch *= 2
             stretch = len(merged)
-        add_step(products, squared_lengths, claimed.numbers, self._last, self._evidence[stretch])
+        evidence = self._evidence[stretch]
+        if claimed.steps_per_epoch:
+            seen = self.steps % claimed.steps_per_epoch
+            add_epoch_step(
+                products,
+                squared_lengths,
+                claimed.numbers,
+                seen,
+                claimed.steps_per_epoch,
+                self._epoch_log_sums,
+                self._last,
+                evidence,
+            )
+        else:
+            add_step(products, squared_lengths, claimed.numbers, self._last, evidence)
         self.steps += 1
 
     def transcript(self, groups: Ints | None = None, group_names: tuple[str, ...] = ()) -> Transcript:
