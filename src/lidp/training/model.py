@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
-from lidp.arrays import Floats, Singles
+from lidp.arrays import Floats, Ints, Singles
+from lidp.canaries.coordinates import locate
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Network:
     def group_sizes(self) -> tuple[int, ...]:
         """The number of parameters of each group."""
         return tuple(size for inputs, outputs in self._layer_shapes() for size in (inputs * outputs, outputs))
+
+    def group_of(self, coordinates: Ints) -> Ints:
+        """Return for each coordinate of the vector of parameters the number of its group in :attr:`group_names`."""
+        return locate(coordinates, self.group_sizes)[0]
 
     def initial(self, rng: np.random.Generator) -> Singles:
         """Return initial parameters: zeros for a linear model, otherwise weights of variance 2/inputs and zero biases.

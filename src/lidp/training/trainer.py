@@ -10,7 +10,6 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Ints, Singles
-from lidp.canaries.coordinates import locate
 from lidp.errors import InvalidArgument
 from lidp.target import Output
 from lidp.training.model import Network
@@ -113,7 +112,7 @@ class DPSGD:
                 )
         coordinates, watched_coordinates = records.coordinates, records.watched_coordinates
         for places, _ in (coordinates, watched_coordinates):
-            locate(places, self.network.group_sizes)  # refuses coordinates outside the model
+            self.network.group_of(places)  # refuses coordinates outside the model
         start_rng, sampling_rng, noise_rng = rng.spawn(3)
         theta = self.network.initial(start_rng if self.random_start else np.random.default_rng(self.start_seed))
         words = sampling_rng.integers(0, 2**64, 4, dtype=np.uint64)
@@ -136,5 +135,5 @@ class DPSGD:
             return theta, Transcript(evidence, self.steps)
         ordered = np.empty_like(evidence)
         ordered[order] = evidence
-        groups, _ = locate(watched_coordinates[0], self.network.group_sizes)
+        groups = self.network.group_of(watched_coordinates[0])
         return theta, Transcript(ordered, self.steps, groups, self.network.group_names)
