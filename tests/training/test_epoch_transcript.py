@@ -67,6 +67,18 @@ def test_the_ratio_is_a_likelihood_ratio():
     assert abs(ratios.mean() - 1) < 5 * ratios.std() / np.sqrt(len(ratios))
 
 
+@pytest.mark.parametrize(("steps_per_epoch", "exact"), [(10, True), (0, False)], ids=["per epoch", "per step"])
+def test_only_the_ratio_per_epoch_is_that_of_shuffled_canaries(steps_per_epoch, exact):
+    """With the canary in one step of each epoch, the mean of the inverse ratio is 1. Five standard errors, as above."""
+    rng = np.random.default_rng(8)
+    products = rng.standard_normal((20, 40_000))
+    for epoch in (0, 10):
+        products[epoch + rng.integers(0, 10, 40_000), np.arange(40_000)] += 1
+    claimed = ClaimedSteps(1.0, 0.1, 1.0, steps_per_epoch=steps_per_epoch)
+    inverse = np.exp(-recorded(products, claimed).log_ratios)
+    assert (abs(inverse.mean() - 1) < 5 * inverse.std() / np.sqrt(len(inverse))) == exact
+
+
 def test_memory_does_not_grow_with_steps():
     recorder = TranscriptRecorder(3)
     claimed = ClaimedSteps(1.0, 0.1, 1.0, steps_per_epoch=10)

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,16 +100,6 @@ def test_correct_training_stands_in_20_of_20_seeds(name):
     """With probability 98 % at least: each audit has a failure probability of 0.001. The seeds are fixed."""
     refuted = [seed for seed in range(1, 21) if audited(name, seed, failure_probability=1e-3).verdict is Verdict.REFUTED]
     assert not refuted
-
-
-@pytest.mark.slow
-def test_shuffled_batches_are_found_sooner_by_ratios_per_epoch():
-    entry = find("shuffled-batches")
-    per_epoch = audited("shuffled-batches", seed=1).bound.fell_at
-    claimed = replace(entry.loop.claimed, steps_per_epoch=0)
-    per_step = replace(entry, loop=replace(entry.loop, claimed=claimed))
-    result = lidp.audit(per_step.target, claim=entry.claim, design=CoinFlip(entry.canaries), trials=entry.models, seed=1)
-    assert per_epoch < (result.bound.fell_at or np.inf)
 
 
 def test_only_canaries_that_do_not_interfere_count_as_trials_of_their_own():
