@@ -12,7 +12,7 @@ from lidp.training.catalogue import TRAININGS
 DELTA = 1e-5
 """The claimed δ of mechanisms that need one above 0."""
 
-HELP = f"""List the mechanisms and trainings of the catalogue, and which of them are right.
+HELP = f"""List the mechanisms and the trainings of the catalogue.
 
 Each mechanism is made to claim ε = 1, at δ = {DELTA:g} if its noise is Gaussian and at δ = 0 otherwise. A training claims what its
 accountant states.
