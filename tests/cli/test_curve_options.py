@@ -67,6 +67,7 @@ def test_audit_of_a_curve_is_resumed_and_reported(capsys, tmp_path):
         (["--noise-multiplier", 1, "--sampling-rate", 1.5, "--steps", 3], "sampling_rate must be above 0 and at most 1"),
         (["--gaussian-mu", 1, "--claim", 3], "give one"),
         (["--gaussian-mu", 1, "--zcdp-rho", 2], "claim different curves"),
+        (["--zcdp-rho", 1e308], "1e+308-zCDP has no finite ε at delta=1e-05"),
         (["--gaussian-mu", -1], "mu must be above 0"),
         (["--gaussian-mu", 1, "--delta", 0], "name a delta above 0"),
         (["--method", "curve-wager", "--delta", 1e-5], "none is claimed"),

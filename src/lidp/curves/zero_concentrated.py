@@ -33,11 +33,12 @@ class ZeroConcentratedCurve(PrivacyCurve):
 
     def forward(self, epsilons: Floats) -> Floats:
         excess = _ORDERS - 1
-        logs = (
-            excess * (_ORDERS * self.rho - np.asarray(epsilons, dtype=np.float64)[:, None])
-            + _ORDERS * np.log1p(-1 / _ORDERS)
-            - np.log(excess)
-        )
+        with np.errstate(over="ignore"):  # a huge ρ promises nothing
+            logs = (
+                excess * (_ORDERS * self.rho - np.asarray(epsilons, dtype=np.float64)[:, None])
+                + _ORDERS * np.log1p(-1 / _ORDERS)
+                - np.log(excess)
+            )
         by_renyi = np.exp(np.minimum(logs.min(axis=1), 0.0))
         by_total_variation = min(math.sqrt(self.rho / 2), math.sqrt(-math.expm1(-self.rho)))
         values: Floats = np.minimum(np.minimum(by_renyi, by_total_variation) * _ROUND_UP, 1.0)
