@@ -223,3 +223,11 @@ def test_correct_scripts_stand_in_20_of_20_audits(mode):
     claim = opacus.settings.claim(1e-5)
     results = [lidp.audit(opacus.target, claim=claim, trials=32, seed=seed) for seed in range(20)]
     assert [result.verdict for result in results] == 20 * [Verdict.NOT_REFUTED]
+
+
+@pytest.mark.filterwarnings("ignore:.*fixed-size batches")
+def test_shuffled_batches_show_if_there_is_little_noise():
+    options = {"delta": 1e-5, "scores": "transcript", "trials": 24, "design": CoinFlip(64), "seed": 1}
+    for poisson, verdict in ((True, Verdict.NOT_REFUTED), (False, Verdict.REFUTED)):
+        script = Script(epochs=1, poisson=poisson, noise=0.4)
+        assert audit_opacus(script, some_records(), **options).verdict is verdict

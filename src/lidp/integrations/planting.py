@@ -117,7 +117,7 @@ class Planting:
         if self._open_step is not None:
             raise AuditFailed(_RELEASE_MISSING)
         if self._watched_gradients is not None:
-            self._open_step = _OpenStep(self._watched_gradients.snapshot(tensors), clip_norm)
+            self._open_step = _OpenStep(self._watched_gradients.snapshot(tensors), clip_norm, steps_per_epoch or 0)
         sampled = self._sample(rate, steps_per_epoch)
         self.steps += 1
         if self._inserted_gradients is not None and len(sampled):
@@ -158,7 +158,9 @@ class Planting:
         with np.errstate(invalid="ignore", over="ignore"):  # canaries of runs that diverge get no score
             products = step.length * self._watched_gradients.products(step.before, tensors)
         lengths = np.full(len(products), step.length**2)
-        claimed = ClaimedSteps(max(noise_multiplier, _MIN_NOISE_MULTIPLIER), min(rate, 1.0), clip_norm)
+        claimed = ClaimedSteps(
+            max(noise_multiplier, _MIN_NOISE_MULTIPLIER), min(rate, 1.0), clip_norm, step.steps_per_epoch
+        )
         self._recorder.add(products, lengths, claimed)
 
     def outcome(self, model: Any) -> Trained:
@@ -203,6 +205,8 @@ class _OpenStep:
     """The sums before canaries were added, as far as watched gradients need them."""
     length: float
     """The length of the canaries of this step."""
+    steps_per_epoch: int
+    """The number of shuffled batches of an epoch; 0 for Poisson samples."""
 
 
 @dataclass(frozen=True)
