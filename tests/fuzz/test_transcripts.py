@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from lidp.training.transcript import COLUMNS
 from tests.diagnosis.simulated_runs import Training
 from tests.diagnosis.stored_runs import stored
 from tests.fuzz.harness import lidp
@@ -24,7 +23,7 @@ def _spoil(rng):
         for record in records:
             if rng.random() < 0.3:
                 continue
-            for name in rng.sample([*COLUMNS, "group"], rng.randint(1, 3)):
+            for name in rng.sample(sorted(record.evidence), rng.randint(1, 3)):
                 kind = rng.randrange(4)
                 if kind == 0:
                     record.evidence.pop(name)
@@ -44,10 +43,9 @@ def _spoil(rng):
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 12))])
 def test_odd_transcripts(block, tmp_path):
     rng = random.Random(block)  # noqa: S311
-    training = Training(canaries=4, steps=20)
     for example in range(EXAMPLES):
-        spec = {} if rng.random() < 0.7 else {"target_spec": None}
-        path = stored(tmp_path / f"{example}.db", training, 3, change=_spoil(rng), **spec)
+        training = Training(canaries=4, steps=20, grouped=rng.random() < 0.7)
+        path = stored(tmp_path / f"{example}.db", training, 3, change=_spoil(rng))
         code, _, _ = lidp("diagnose", path, *rng.choice([[], ["--json"], ["--separate-canaries"]]))
         assert code in (0, 2)
         assert lidp("report", path)[0] == 0

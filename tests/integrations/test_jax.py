@@ -88,6 +88,7 @@ def run_script(*, workers, store="none", interrupted_after=100):
     return finished.returncode, finished.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_or_interruptions(tmp_path):
     store = tmp_path / "audit.db"
     code, scores = run_script(workers=2, store=store, interrupted_after=2)

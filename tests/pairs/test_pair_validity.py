@@ -13,7 +13,7 @@ from tests.pairs.mechanisms import Laplace, randomized_response
 ONE = Claim(1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(value, marks=pytest.mark.slow) for value in (0.5, 2.0))])
 def test_tight_null_is_refuted_at_most_as_often_as_stated(epsilon):
     """Randomized response has exactly the ε that it claims, in both directions and on every output."""
     mechanism = randomized_response(epsilon)
@@ -24,6 +24,7 @@ def test_tight_null_is_refuted_at_most_as_often_as_stated(epsilon):
     assert_covers(alarms, 150, 0.05)
 
 
+@pytest.mark.slow
 def test_tight_null_with_delta_is_refuted_at_most_as_often_as_stated():
     """With probability δ everything is revealed, else randomized response: (ε, δ)-DP, tightly."""
     epsilon, delta = 1.0, 0.02
@@ -173,6 +174,7 @@ class Counting:
         return "counts"
 
 
+@pytest.mark.slow
 def test_tight_null_with_a_classifier_of_the_user_is_refuted_at_most_as_often_as_stated():
     classifier = Counting()  # the same object throughout: every audit teaches a copy
     verdicts = [
@@ -183,6 +185,7 @@ def test_tight_null_with_a_classifier_of_the_user_is_refuted_at_most_as_often_as
     assert_covers(verdicts[:75].count(Verdict.REFUTED), 75, 0.05)
 
 
+@pytest.mark.slow
 def test_tight_null_after_a_search_is_refuted_at_most_as_often_as_stated():
     """All pairs are equally tight, so the search chooses by chance; a bound that reused its runs would be wrong."""
     pairs = [(0, 1), (1, 0)] * 4

@@ -48,6 +48,7 @@ def test_run_gives_the_same_trials_with_one_and_two_workers_and_from_its_store(t
             np.testing.assert_array_equal(array, arrays(other)[name])
 
 
+@pytest.mark.slow
 def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
     """Up to rounding to 32 bits."""
     from lidp.data import synthetic_purchases
@@ -97,6 +98,7 @@ def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path, monkeypatc
             np.testing.assert_array_equal(arrays(row)[name], array)
 
 
+@pytest.mark.slow
 def test_reproduce_keeps_finished_trials_when_the_deadline_passes(tmp_path, monkeypatch):
     now = 0.0
 

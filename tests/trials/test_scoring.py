@@ -52,8 +52,11 @@ HELPERS = {
 }
 
 
+ARMS = [pytest.param(design, marks=pytest.mark.slow) for design in (LeaveOneOut(8, 8), ReplaceOne(8, 8))]
+
+
 @pytest.mark.parametrize("name", list(HELPERS))
-@pytest.mark.parametrize("design", [CoinFlip(8), LeaveOneOut(8, 8), ReplaceOne(8, 8)], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("design", [CoinFlip(8), *ARMS], ids=lambda d: type(d).__name__)
 def test_score_helper_does_not_refute_pure_noise(name, design):
     target = Target(PureNoise(6), UniformSphere(6), HELPERS[name])
     claim = Claim(0.25, 0.0, design.neighbours)
