@@ -25,7 +25,7 @@ def test_findings_and_limits_are_printed(capsys, tmp_path):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[1].startswith("  fc2.weight: noise 0.09")
-    assert lines[1].endswith("of what is claimed; in all other groups as claimed")
+    assert lines[1].endswith("of what is claimed; no deviation found in the other groups")
     assert "A diagnosis is no privacy bound" in lines[-1]
 
 

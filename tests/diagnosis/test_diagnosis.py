@@ -20,7 +20,9 @@ def test_the_text_has_findings_first_then_all_limits_and_how_sure_they_are():
     assert lines[2].split() == ["quantity", "where", "measured", "claimed"]
     assert lines[-3].split() == ["steps", "all", "200", "200"]
     assert (
-        lines[-2] == "All limits hold together except with probability 0.05, if noise is Gaussian and runs are independent."
+        lines[-2]
+        == "All limits hold together except with probability 0.05, if noise is Gaussian, as large for all parameters of "
+        "a group and all steps of a stretch, and runs are independent."
     )
     assert lines[-1] == NO_BOUND
 

@@ -149,7 +149,7 @@ class Diagnosis:
         """How sure the limits are, in one sentence."""
         return (
             f"All limits hold together except with probability {exact(self.failure_probability)}, "
-            "if noise is Gaussian and runs are independent."
+            "if noise is Gaussian, as large for all parameters of a group and all steps of a stretch, and runs are independent."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,7 +17,10 @@ from lidp.training.transcript import COLUMNS, STRETCHES
 _LARGEST = 1e60  # products of two such numbers do not overflow
 _MOST_STEPS = 1e12
 _MOST_NOTES = 3
-_ROUNDING = 1e-6
+_ROUNDING = 1e-3
+"""Relative error of sums that are still taken for sums: those of long runs in single precision have a thousandth of this."""
+_MOST_NAMES = 100_000
+"""Largest number of names of parameter groups."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ def _groups(record: TrialRecord, canaries: int) -> tuple[Ints, tuple[str, ...]]:
     if "group" not in record.evidence:
         return np.empty(0, np.int64), ()
     text = record.metadata.get("scores_groups", "")
-    names = tuple(text.split(", ")) if isinstance(text, str) and text else ()
+    names = tuple(text.split(", ", _MOST_NAMES)) if isinstance(text, str) and text else ()
+    if len(names) > _MOST_NAMES:
+        raise ValueError(f"it names more than {_MOST_NAMES:,} parameter groups")
     numbers = np.asarray(record.evidence["group"])
     if numbers.shape != (canaries,) or not np.isin(numbers, np.arange(max(1, len(names)))).all():
         raise ValueError("the parameter groups of its canaries cannot be read")

@@ -35,7 +35,9 @@ _CORRELATED = (
     "noise is correlated from step to step, so limits on noise count each canary once, and participation is not measured"
 )
 _SHARED = "runs share noise, so the limits, which take runs for independent, are narrower than they should be"
-_UNEVEN = "noise differs between steps, so participation is not measured"
+_UNEVEN = "noise differs between steps, between parameters of one group, or between runs, so participation is not measured"
+_UNLIKELY_SPREAD = 1e-3
+"""Probability below which a spread of noise between canaries of one group means that their noise differs."""
 _UNKNOWN_PARTICIPATION = (
     "participation is not measured, since gradients of canaries differ in length, or no held-out canary shows the noise"
 )
@@ -131,7 +133,9 @@ def diagnose_evidence(
         notes.append(_OVERLAP)
     elif correlated:
         notes.append(_CORRELATED)
-    elif differ([one for one in measurements if one.quantity is Quantity.NOISE and one.part is Part.STRETCH]):
+    elif _noise_varies(evidence, [part for part in whole if part.kind is Part.GROUP] or whole) or differ(
+        [one for one in measurements if one.quantity is Quantity.NOISE and one.part is Part.STRETCH]
+    ):
         notes.append(_UNEVEN)
     else:
         measured = _participation(evidence, dict(zip(parts, variances, strict=True)), tail_exponent)
@@ -214,25 +218,67 @@ def _variance(evidence: Evidence, part: _TrainingPart, tail_exponent: float, *, 
 
 
 def _noise(part: _TrainingPart, variance: Limits, claimed: Claimed, separate: bool) -> Measurement:
-    lower, upper = (math.sqrt(limit) / claimed.noise_multiplier for limit in variance)
-    return Measurement(Quantity.NOISE, part.kind, part.where, lower if separate else None, finite_or_none(upper), 1.0)
+    lower, upper = (finite_or_none(math.sqrt(limit) / claimed.noise_multiplier) for limit in variance)
+    return Measurement(Quantity.NOISE, part.kind, part.where, lower if separate else None, upper, 1.0)
+
+
+def _noise_varies(evidence: Evidence, parts: list[_TrainingPart]) -> bool:
+    """Return whether held-out canaries of one part have different amounts of noise, by the spread of their mean squares.
+
+    Then the noise of inserted canaries is not known from that of held-out ones. The mean of n squares of equal Gaussian noise has
+    a relative variance of 2/n.
+    """
+    from scipy import special
+
+    for part in parts:
+        mask = part.mask & ~evidence.inserted & (part.counts > 0)
+        if mask.sum() < 2 or not part.squares[mask].any():
+            continue
+        means, counts = part.squares[mask] / part.counts[mask], part.counts[mask]
+        overall = float(np.average(means, weights=counts))
+        spread = float((counts / 2 * (means / overall - 1) ** 2).sum())
+        if special.gammaincc((mask.sum() - 1) / 2, spread / 2) < _UNLIKELY_SPREAD:
+            return True
+    return False
 
 
 def _correlations(evidence: Evidence, parts: list[_TrainingPart], tail_exponent: float) -> list[Measurement]:
-    lagged, last = evidence.total("lagged"), evidence.last("square")
+    """Return limits on the correlation of successive steps, wide enough to hold without the noisiest stretch too.
+
+    A few steps with far more noise than the others would dominate the sums, and their products look like a correlation.
+    """
     measurements = []
     for part in parts:
         mask = part.mask & ~evidence.inserted
-        lower, upper = correlation_limits(
-            lagged=float(lagged[mask].sum()),
-            squares=float(part.squares[mask].sum()),
-            last=float(last[mask].sum()),
-            count=float(part.counts[mask].sum()),
-            tail_exponent=tail_exponent,
-            unevenness=_unevenness(evidence, mask),
-        )
+        squares = evidence.stretches("square")[mask].sum(axis=0)
+        counts = evidence.stretches("count")[mask].sum(axis=0)
+        noisiest = int(np.argmax(squares / np.maximum(counts, 1.0))) if len(squares) else 0
+        all_stretches = np.ones(len(squares), dtype=bool)
+        limits = [_correlation(evidence, mask, all_stretches, tail_exponent)]
+        if len(squares) > 1:
+            others = all_stretches & (np.arange(len(squares)) != noisiest)
+            limits.append(_correlation(evidence, mask, others, tail_exponent))
+        lower, upper = min(low for low, _ in limits), max(high for _, high in limits)
         measurements.append(Measurement(Quantity.CORRELATION, part.kind, part.where, lower, upper, 0.0))
     return measurements
+
+
+def _correlation(evidence: Evidence, mask: _Mask, stretches: _Mask, tail_exponent: float) -> tuple[float, float]:
+    """Return limits on the correlation of successive steps of some held-out canaries, from some of the stretches."""
+    if stretches.all():
+        sums = {name: float(evidence.total(name)[mask].sum()) for name in ("lagged", "square", "count")}
+        last = float(evidence.last("square")[mask].sum())
+    else:
+        sums = {name: float(evidence.stretches(name)[mask][:, stretches].sum()) for name in ("lagged", "square", "count")}
+        sums["lagged"], last = max(-sums["square"], min(sums["square"], sums["lagged"])), 0.0
+    return correlation_limits(
+        lagged=sums["lagged"],
+        squares=sums["square"],
+        last=last,
+        count=sums["count"],
+        tail_exponent=tail_exponent,
+        unevenness=_unevenness(evidence, mask),
+    )
 
 
 def _unevenness(evidence: Evidence, mask: _Mask) -> float:

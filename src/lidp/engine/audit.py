@@ -130,7 +130,8 @@ def resume(
         target = load(plan.target_spec, plan.claim)
         if fingerprint(target) != plan.fingerprint:
             raise StoreError(
-                f"{target.name} is not what it was when {store} was made; put it back to go on, or begin a new audit"
+                f"{target.name} is not what it was when {store} was made, or lidp was another version; "
+                "put it back to go on, or begin a new audit"
             )
         plan = replace(plan, target=target)
         return AuditLoop(plan, opened, watch=watch).run(choose_executor(workers, time_limit, retry, executor))
@@ -208,7 +209,8 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
         return _create(path, plan)
     if different == ["fingerprint"]:
         raise StoreError(
-            f"{plan.name} is not what it was when {path} was made; put it back to go on, or use another store for a new audit"
+            f"{plan.name} is not what it was when {path} was made, or lidp was another version; "
+            "put it back to go on, or use another store for a new audit"
         )
     changes = "; ".join(
         f"{name} was {stored.get(name)!r}, is {given.get(name)!r}" for name in different if name != "fingerprint"

@@ -140,6 +140,7 @@ def pool_target(
         prepare=PoolPilots(mechanism, loss_of, checks.count(pilots=pilots)) if pilots else None,
         name=name,
         facts=facts or {},
+        interference="the final model mixes what all canaries have added",
     )
 
 

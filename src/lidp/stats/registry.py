@@ -128,7 +128,7 @@ def canary_by_canary(method: Method) -> Method:
         return replace(method, canary_by_canary=True)
     raise MethodNotApplicable(
         f"independent canaries are a hypothesis for {CurveWager.name}, which tests a privacy curve with coin-flip canaries, "
-        f"and the method is {method.name}; claim a curve, and leave out --method and --design"
+        f"and the method is {method.name}; claim a curve under add-remove neighbours, with coin flips and the default method"
     )
 
 

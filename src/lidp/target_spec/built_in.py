@@ -40,6 +40,7 @@ def load_gaussian(options: Mapping[str, Any], claim: Claim) -> Target:
         InnerProduct(),
         name="gaussian" if share == 1 else f"gaussian with {share:g} of the noise",
         neighbours=claim.neighbours,
+        interference="the vectors overlap, so that each adds to the scores of the others",
     )
 
 

@@ -135,5 +135,7 @@ class DPSGD:
             return theta, Transcript(evidence, self.steps)
         ordered = np.empty_like(evidence)
         ordered[order] = evidence
+        if len(np.unique(watched_coordinates[0])) < len(order):  # canaries that overlap have no groups
+            return theta, Transcript(ordered, self.steps)
         groups = self.network.group_of(watched_coordinates[0])
         return theta, Transcript(ordered, self.steps, groups, self.network.group_names)

@@ -161,5 +161,6 @@ class TranscriptScore:
         context.evidence.update(transcript.to_arrays())
         context.notes["steps"] = transcript.steps
         if transcript.group_names:
-            context.notes["groups"] = ", ".join(transcript.group_names)
+            # Readers split the names at ", ", which a name of a user's own may contain.
+            context.notes["groups"] = ", ".join(name.replace(", ", ",") for name in transcript.group_names)
         return transcript.log_ratios

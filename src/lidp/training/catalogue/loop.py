@@ -149,4 +149,6 @@ class ReferenceLoop:
 
     def _groups(self, records: TrainingSet) -> tuple[Ints | None, tuple[str, ...]]:
         coordinates = records.watched_coordinates[0]
-        return (self.network.group_of(coordinates), self.network.group_names) if len(coordinates) else (None, ())
+        if not 0 < len(np.unique(coordinates)) == len(coordinates):  # canaries that overlap have no groups
+            return None, ()
+        return self.network.group_of(coordinates), self.network.group_names
