@@ -315,3 +315,10 @@ def test_false_alarms_at_the_exactly_tight_null_in_many_audits(trials, canaries,
     repeats = 300
     count = alarms(repeats, trials=trials, canaries=canaries, epsilon=epsilon, independent_canaries=independent)
     assert_covers(count, repeats, 0.05)
+
+
+@pytest.mark.slow
+def test_a_correct_trainer_stands_in_forty_of_forty_seeds():
+    target = made().target
+    audits = [lidp.audit(target, claim=CLAIM, trials=32, seed=seed) for seed in range(40)]
+    assert all(audit.verdict is Verdict.NOT_REFUTED for audit in audits)
