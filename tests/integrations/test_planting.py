@@ -160,3 +160,17 @@ def test_without_watched_canaries_released_does_nothing():
     outcome = run(NoisyLoop(), COORDINATES)
     assert outcome.transcript is None
     assert len(outcome.moved) == PARAMETERS
+
+
+@pytest.mark.parametrize("steps", [[1] * 10, [4, 4, 2], [3, 3, 3, 1], [7, 7, 6]], ids=str)
+def test_a_canary_is_in_one_batch_of_every_shuffled_epoch_however_batches_are_summed_up(steps):
+    """Steps of 10 batches per epoch; the last list of steps goes over the end of the first epoch."""
+    epochs = sum(steps) // 10
+    canaries = np.array([[coordinate, 1.0] for coordinate in range(5)])
+    planting = Planting(canaries, np.random.default_rng(0))
+    planting.watch([torch.zeros(5)])
+    for _ in range(20):
+        total = torch.zeros(5)
+        for batches in steps:
+            planting.add([total], clip_norm=1.0, rate=0.1, steps_per_epoch=10, batches=batches)
+        np.testing.assert_array_equal(total.numpy(), np.full(5, float(epochs)))

@@ -96,10 +96,10 @@ class OpacusPlanting(Planting):
 
         def add_canaries_and_noise() -> None:
             parameters, norm, noise = optimizer.params, float(optimizer.max_grad_norm), optimizer.noise_multiplier
-            epoch = None if poisson else max(1, len(loader) // optimizer.accumulated_iterations)
+            epoch, batches = (None, 1) if poisson else (len(loader), int(optimizer.accumulated_iterations))
             if not self.steps and not engine.secure_mode:
                 self.initial_noise_state = _digest_state(optimizer.generator, parameters[0])
-            self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, steps_per_epoch=epoch)
+            self.add([p.summed_grad for p in parameters], clip_norm=norm, rate=rate, steps_per_epoch=epoch, batches=batches)
             self._noises[float(noise)] += 1
             if self.noiseless:
                 optimizer.noise_multiplier = 0.0

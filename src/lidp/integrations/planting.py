@@ -61,7 +61,8 @@ class Planting:
         self._start = np.empty(0, np.float32)
         self._inserted_gradients: PlantedGradients | None = None
         self._watched_gradients: PlantedGradients | None = None
-        self._step_in_epoch = np.empty(0, np.int64)
+        self._batch_in_epoch = np.empty(0, np.int64)
+        self._batches = 0
         self._recorder = TranscriptRecorder(0 if watched is None else len(watched))
         self._open_step: _OpenStep | None = None
 
@@ -103,12 +104,19 @@ class Planting:
             self._watched_gradients = place(self._watched, self.group_sizes)
 
     def add(
-        self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, steps_per_epoch: int | None = None
+        self,
+        sums: Iterable[torch.Tensor],
+        *,
+        clip_norm: float,
+        rate: float,
+        steps_per_epoch: int | None = None,
+        batches: int = 1,
     ) -> None:
         """Add the canaries sampled in this step, each of length ``clip_norm``, to the sums of clipped gradients, in place.
 
-        Each canary is sampled with probability ``rate``. If the batches of an epoch partition a shuffled data set, pass
-        ``steps_per_epoch``: each canary is then sampled in one step of each epoch.
+        Each canary is sampled with probability ``rate``. If the batches of an epoch partition a shuffled data set, pass their
+        number as ``steps_per_epoch``: each canary is then in one batch of each epoch. A step that sums up several of these batches
+        passes their number as ``batches``.
 
         Raises:
             AuditFailed: if canaries cannot be added. This happens in every run or in none, and so reveals nothing about the coins.
@@ -117,8 +125,10 @@ class Planting:
         if self._open_step is not None:
             raise AuditFailed(_RELEASE_MISSING)
         if self._watched_gradients is not None:
-            self._open_step = _OpenStep(self._watched_gradients.snapshot(tensors), clip_norm, steps_per_epoch or 0)
-        sampled = self._sample(rate, steps_per_epoch)
+            # Ratios per epoch are for epochs of equal steps; in others the score of Poisson samples is nearly as good.
+            steps, rest = divmod(steps_per_epoch or 0, batches)
+            self._open_step = _OpenStep(self._watched_gradients.snapshot(tensors), clip_norm, 0 if rest else steps)
+        sampled = self._sample(rate, steps_per_epoch, batches)
         self.steps += 1
         if self._inserted_gradients is not None and len(sampled):
             self._inserted_gradients.add(tensors, sampled, clip_norm)
@@ -135,13 +145,18 @@ class Planting:
             raise AuditFailed("the sums do not have the sizes of the watched parameters; pass them in the same order")
         return tensors
 
-    def _sample(self, rate: float, steps_per_epoch: int | None) -> Ints:
-        """Return the numbers of the inserted canaries that are in the batch of this step."""
-        if steps_per_epoch is None:
+    def _sample(self, rate: float, batches_per_epoch: int | None, batches: int) -> Ints:
+        """Return the numbers of the inserted canaries in this step, or in its ``batches`` batches of a shuffled epoch."""
+        if batches_per_epoch is None:
             return np.flatnonzero(self._rng.random(len(self._inserted)) < rate)
-        if self.steps % steps_per_epoch == 0:
-            self._step_in_epoch = self._rng.integers(0, steps_per_epoch, len(self._inserted))
-        return np.flatnonzero(self._step_in_epoch == self.steps % steps_per_epoch)
+        sampled = []
+        for _ in range(batches):
+            number = self._batches % batches_per_epoch
+            if number == 0:
+                self._batch_in_epoch = self._rng.integers(0, batches_per_epoch, len(self._inserted))
+            sampled.append(np.flatnonzero(self._batch_in_epoch == number))
+            self._batches += 1
+        return np.concatenate(sampled)
 
     def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
         """Record what a step releases: the sums with canaries and noise, before they are scaled.

@@ -162,12 +162,10 @@ class FirstStepPlanting(Planting):
         self._clipped_sums = np.empty(0, np.float32)
         self.noise = np.empty(0, np.float32)
 
-    def add(
-        self, sums: Iterable[torch.Tensor], *, clip_norm: float, rate: float, steps_per_epoch: int | None = None
-    ) -> None:
+    def add(self, sums: Iterable[torch.Tensor], **options: Any) -> None:
         """See :class:`Planting`."""
         tensors = list(sums)
-        super().add(tensors, clip_norm=clip_norm, rate=rate, steps_per_epoch=steps_per_epoch)
+        super().add(tensors, **options)
         self._clipped_sums = flatten(tensors)
 
     def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
