@@ -71,7 +71,9 @@ def test_a_program_that_was_changed_is_called_by_its_name(data, tmp_path, capsys
     for arguments in (again, ["resume", str(store), "--quiet"]):
         code, _, err = lidp(capsys, *arguments)
         assert code == 2
-        assert err.startswith(f"lidp: {command} is not what it was when {store} was made; put it back to go on, or ")
+        assert err.startswith(
+            f"lidp: {command} is not what it was when {store} was made, or lidp was another version; put it back to go on, or "
+        )
         assert len(err.splitlines()) == 1
 
 
