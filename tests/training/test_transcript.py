@@ -292,11 +292,11 @@ def test_evidence_is_stored_and_the_audit_resumes_to_the_same_result(tmp_path):
         assert (np.bincount(record.evidence["group"].astype(int)) == [60, 4]).all()
 
 
-def alarms(repeats, *, data=FEW, trials=4, canaries=16, epsilon=4.0, **options):
+def alarms(repeats, *, data=FEW, trials=4, canaries=16, epsilon=4.0, canary="dirac-gradient", **options):
     """Return how many audits of a correct trainer refute its curve, which is exactly tight for gradient canaries."""
     claim = Claim(epsilon, 1e-3)
     training = Training(epochs=2, batch_size=10, learning_rate=0.5)
-    target = made(data, claim, training=training, canaries=canaries, measure_accuracy=False).target
+    target = made(data, claim, training=training, canary=canary, canaries=canaries, measure_accuracy=False).target
     settings = {"claim": claim, "design": CoinFlip(canaries), "trials": trials, **options}
     return sum(lidp.audit(target, seed=seed, **settings).bound.fell_at is not None for seed in range(repeats))
 
@@ -315,6 +315,15 @@ def test_false_alarms_at_the_exactly_tight_null_in_many_audits(trials, canaries,
     repeats = 300
     count = alarms(repeats, trials=trials, canaries=canaries, epsilon=epsilon, independent_canaries=independent)
     assert_covers(count, repeats, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("canary", "canaries"), [("random-gradient", 16), ("random-gradient", 1), ("mislabelled", 8), ("blank", 8)]
+)
+def test_false_alarms_with_canaries_that_overlap(canary, canaries):
+    """A single random gradient is exactly tight; several overlap. Examples have shorter gradients than the claim allows."""
+    assert_covers(alarms(200, canary=canary, canaries=canaries, trials=16), 200, 0.05)
 
 
 @pytest.mark.slow

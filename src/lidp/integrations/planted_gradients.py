@@ -38,7 +38,7 @@ class PlantedGradients(Protocol):
         ...
 
 
-def place(canaries: NDArray[Any], group_sizes: Sequence[int]) -> PlantedGradients:
+def gradients_of(canaries: NDArray[Any], group_sizes: Sequence[int]) -> PlantedGradients:
     """Return the gradients of canaries, which are seeds of random directions or rows (coordinate, sign)."""
     if canaries.ndim == 1:
         return RandomDirections(canaries, sum(group_sizes))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lidp.arrays import Ints, Singles
 from lidp.errors import AuditFailed
-from lidp.integrations.planted_gradients import PlantedGradients, flatten, place
+from lidp.integrations.planted_gradients import PlantedGradients, flatten, gradients_of
 from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptRecorder
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ class Planting:
         self.group_sizes = [tensor.numel() for tensor in self._parameters]
         if not self.records_transcript:
             self._start = flatten(self._parameters)
-        self._inserted_gradients = place(self._inserted, self.group_sizes)
+        self._inserted_gradients = gradients_of(self._inserted, self.group_sizes)
         if self._watched is not None:
-            self._watched_gradients = place(self._watched, self.group_sizes)
+            self._watched_gradients = gradients_of(self._watched, self.group_sizes)
 
     def add(
         self,

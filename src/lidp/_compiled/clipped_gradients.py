@@ -1,0 +1,356 @@
+"""Compiled gradients of examples: exact per-example clipping without per-example gradients, and products with canaries.
+
+Parameters are one flat float32 vector: for each layer its weights (outputs x inputs, row by row), then its biases. The gradient of
+one example at a layer with input a and signal g at its output is the outer product of g and (a, 1), so its squared norm is
+(|a|² + 1) |g|². Clipping therefore scales the rows of g before one matrix product, and never builds the gradient of an example.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lidp._compiled.compiler import compiled
+
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
+FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
+"""Fast-math flags that allow reordering sums but, unlike ``fastmath=True``, do not assume that there are no infinities."""
+_TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
+"""Sums of squares between these are accurate in single precision."""
+_SMALLEST_FACTOR = 1e-25
+"""Examples that clipping scales by less than this, or whose norm is not finite, are recomputed in double precision."""
+_SMALLEST_SIGNAL_SQUARE = 1e-72
+"""Examples whose clipped signals may be shorter than its root are, too: single precision loses digits near 1e-38."""
+_MAX_UNROLLED_OUTPUTS = 32  # up to this number, the loops below are faster than a general matrix product
+
+
+@compiled()
+def _layer(flat, start, rows, columns):  # pragma: no cover  # compiled
+    """Return a view of part of a flat vector as a matrix."""
+    return flat[start : start + rows * columns].reshape(rows, columns)
+
+
+@compiled(fastmath=FAST)
+def _wide_square(row):  # pragma: no cover  # compiled
+    """Return the square of a row's norm in double precision, where squares of single-precision numbers do not overflow."""
+    total = 0.0
+    for j in range(row.shape[0]):
+        value = np.float64(row[j])
+        total += value * value
+    return total
+
+
+@compiled(fastmath=FAST)
+def _square(row):  # pragma: no cover  # compiled
+    """Return the square of a row's norm: summed in single precision, which is faster, where that neither over- nor underflows."""
+    total = ZERO
+    for j in range(row.shape[0]):
+        total += row[j] * row[j]
+    return np.float64(total) if _TINY < total < _HUGE else _wide_square(row)
+
+
+@compiled(fastmath=FAST)
+def _inner_products(below, weights, out):  # pragma: no cover  # compiled
+    """Compute ``below @ weights.T``, two rows and five outputs at a time, which fit into registers."""
+    rows, inputs = below.shape
+    outputs = weights.shape[0]
+    if outputs > _MAX_UNROLLED_OUTPUTS:
+        np.dot(below, weights.T, out)
+        return
+    blocks = outputs - outputs % 5
+    for i in range(0, rows, 2):
+        x, y = below[i], below[min(i + 1, rows - 1)]  # twice the last row, if their number is odd
+        a, b = out[i], out[min(i + 1, rows - 1)]
+        for j in range(0, blocks, 5):
+            u, v, w, s, t = weights[j], weights[j + 1], weights[j + 2], weights[j + 3], weights[j + 4]
+            a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = ZERO
+            for k in range(inputs):
+                p, q = x[k], y[k]
+                a0 += p * u[k]
+                a1 += p * v[k]
+                a2 += p * w[k]
+                a3 += p * s[k]
+                a4 += p * t[k]
+                b0 += q * u[k]
+                b1 += q * v[k]
+                b2 += q * w[k]
+                b3 += q * s[k]
+                b4 += q * t[k]
+            a[j], a[j + 1], a[j + 2], a[j + 3], a[j + 4] = a0, a1, a2, a3, a4
+            b[j], b[j + 1], b[j + 2], b[j + 3], b[j + 4] = b0, b1, b2, b3, b4
+        for j in range(blocks, outputs):
+            u = weights[j]
+            a0 = b0 = ZERO
+            for k in range(inputs):
+                a0 += x[k] * u[k]
+                b0 += y[k] * u[k]
+            a[j], b[j] = a0, b0
+
+
+@compiled(fastmath=FAST)
+def add_multiple(total, factor, row):  # pragma: no cover  # compiled
+    for k in range(total.shape[0]):
+        total[k] += factor * row[k]
+
+
+@compiled(fastmath=FAST)
+def _outer_products(signal, below, out):  # pragma: no cover  # compiled
+    """Compute ``signal.T @ below``, four rows and two outputs at a time."""
+    rows, inputs = below.shape
+    outputs = signal.shape[1]
+    if outputs > _MAX_UNROLLED_OUTPUTS:
+        np.dot(signal.T, below, out)
+        return
+    out[:] = ZERO
+    for i in range(0, rows - 3, 4):
+        x, y, z, w = below[i], below[i + 1], below[i + 2], below[i + 3]
+        s, t, u, v = signal[i], signal[i + 1], signal[i + 2], signal[i + 3]
+        for j in range(0, outputs - 1, 2):
+            a, b = out[j], out[j + 1]
+            a0, a1, a2, a3 = s[j], t[j], u[j], v[j]
+            b0, b1, b2, b3 = s[j + 1], t[j + 1], u[j + 1], v[j + 1]
+            for k in range(inputs):
+                p, q, r, o = x[k], y[k], z[k], w[k]
+                a[k] += a0 * p + a1 * q + a2 * r + a3 * o
+                b[k] += b0 * p + b1 * q + b2 * r + b3 * o
+    # The rest: an odd output, and up to three rows.
+    blocks = rows - rows % 4
+    for i in range(rows):
+        for j in range(0 if i >= blocks else outputs - outputs % 2, outputs):
+            add_multiple(out[j], signal[i, j], below[i])
+
+
+@compiled(fastmath=FAST)
+def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
+    """Sum the per-example gradients of the cross-entropy over a batch, each scaled to norm at most ``clip``.
+
+    ``activations[: b * widths[0]]`` holds the b examples, and ``squares`` the squares of their norms. The rest of ``activations``,
+    and ``signals``, are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping.
+
+    Guarantee: with a clipping norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its
+    features: where single precision overflows or underflows, :func:`_add_clipped_gradient` computes it.
+    """
+    b = labels.shape[0]
+    layers = widths.shape[0] - 1
+    # Forward pass.
+    activation_start, weight = 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        below = _layer(activations, activation_start, b, inputs)
+        above = _layer(activations, activation_start + b * inputs, b, outputs)
+        _inner_products(below, _layer(theta, weight, outputs, inputs), above)
+        bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        for i in range(b):
+            row = above[i]
+            for j in range(outputs):
+                row[j] += bias[j]
+                if layer < layers - 1:
+                    row[j] = max(row[j], ZERO)
+        activation_start += b * inputs
+        weight += (inputs + 1) * outputs
+    # Signal at the output: softmax minus the label.
+    classes = widths[layers]
+    scores = _layer(activations, activation_start, b, classes)
+    signal_start = 0
+    for layer in range(1, layers):
+        signal_start += b * widths[layer]
+    signal = _layer(signals, signal_start, b, classes)
+    for i in range(b):
+        row, out = scores[i], signal[i]
+        top = row[0]
+        for j in range(1, classes):
+            top = max(top, row[j])
+        rest = ZERO
+        for j in range(classes):
+            out[j] = math.exp(row[j] - top)
+            if j != labels[i]:
+                rest += out[j]
+        total = rest + out[labels[i]]
+        for j in range(classes):
+            out[j] /= total
+        out[labels[i]] = -rest / total  # computed directly: 1 minus a number near 1 would lose digits
+    # Backward pass, and norms.
+    norms = np.zeros(b, np.float64)
+    largest_inputs = np.zeros(b, np.float64)  # the largest |a|² + 1 over the layers of each example
+    for layer in range(layers - 1, -1, -1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        weight -= (inputs + 1) * outputs
+        activation_start -= b * inputs
+        below = _layer(activations, activation_start, b, inputs)
+        signal = _layer(signals, signal_start, b, outputs)
+        for i in range(b):
+            square = (squares[i] if layer == 0 else _square(below[i])) + 1.0
+            norms[i] += square * _square(signal[i])
+            largest_inputs[i] = max(largest_inputs[i], square)
+        if layer > 0:
+            signal_start -= b * inputs
+            earlier = _layer(signals, signal_start, b, inputs)
+            np.dot(signal, _layer(theta, weight, outputs, inputs), earlier)
+            for i in range(b):
+                row, out = below[i], earlier[i]
+                for j in range(inputs):
+                    out[j] = out[j] if row[j] > ZERO else ZERO
+    factors = np.ones(b, np.float32)
+    recomputed = 0
+    if clip > 0:
+        # A clipped signal has norm at most clip / sqrt(|a|² + 1). If it is subnormal, rounding it changes the gradient too much.
+        limit = np.float64(clip) * np.float64(clip) / _SMALLEST_SIGNAL_SQUARE
+        for i in range(b):
+            factor = clip / math.sqrt(max(norms[i], 1e-60))
+            if factor >= _SMALLEST_FACTOR and norms[i] < np.inf and largest_inputs[i] <= limit:  # false for NaN
+                factors[i] = min(1.0, factor)
+            else:
+                factors[i] = ZERO
+                recomputed += 1
+                _blank_example(i, b, widths, activations, signals)
+    # Weighted sums.
+    activation_start, signal_start, weight = 0, 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        signal = _layer(signals, signal_start, b, outputs)
+        bias = gradient[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        bias[:] = ZERO
+        for i in range(b):
+            row = signal[i]
+            for j in range(outputs):
+                row[j] *= factors[i]
+                bias[j] += row[j]
+        _outer_products(signal, _layer(activations, activation_start, b, inputs), _layer(gradient, weight, outputs, inputs))
+        activation_start += b * inputs
+        signal_start += b * outputs
+        weight += (inputs + 1) * outputs
+    if recomputed:
+        for i in range(b):
+            if factors[i] == ZERO:
+                _add_clipped_gradient(theta, widths, _layer(activations, 0, b, widths[0])[i], labels[i], clip, gradient)
+
+
+@compiled()
+def _blank_example(i, b, widths, activations, signals):  # pragma: no cover  # compiled
+    """Set the activations above the features, and the signals, of example ``i`` to 0: they may be infinite or NaN."""
+    activation_start, signal_start = b * widths[0], 0
+    for layer in range(1, widths.shape[0]):
+        _layer(activations, activation_start, b, widths[layer])[i] = ZERO
+        _layer(signals, signal_start, b, widths[layer])[i] = ZERO
+        activation_start += b * widths[layer]
+        signal_start += b * widths[layer]
+
+
+@compiled()
+def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pragma: no cover  # compiled
+    """Add the clipped gradient of one example to ``gradient``, computed in double precision and without fast-math.
+
+    An example whose gradient is not finite even then (with extreme weights) adds nothing.
+    """
+    layers = widths.shape[0] - 1
+    size = widths.sum()
+    activations, signals = np.zeros(size), np.zeros(size)
+    activations[: widths[0]] = features
+    # Forward pass.
+    start, weight = 0, 0
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        for j in range(outputs):
+            total = np.float64(theta[weight + inputs * outputs + j])
+            for k in range(inputs):
+                total += np.float64(theta[weight + j * inputs + k]) * activations[start + k]
+            activations[start + inputs + j] = max(total, 0.0) if layer < layers - 1 else total
+        start += inputs
+        weight += (inputs + 1) * outputs
+    # Softmax minus the label.
+    classes = widths[layers]
+    scores, signal = activations[start:], signals[start:]
+    top = scores.max()
+    rest = 0.0
+    for j in range(classes):
+        signal[j] = math.exp(scores[j] - top)
+        if j != label:
+            rest += signal[j]
+    total = rest + signal[label]
+    signal /= total
+    signal[label] = -rest / total
+    # Backward pass, and norm.
+    norm = 0.0
+    for layer in range(layers - 1, -1, -1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        weight -= (inputs + 1) * outputs
+        below, above = activations[start - inputs : start], signals[start : start + outputs]
+        norm += (np.sum(below * below) + 1.0) * np.sum(above * above)
+        start -= inputs
+        if layer > 0:
+            for k in range(inputs):
+                back = 0.0
+                for j in range(outputs):
+                    back += theta[weight + j * inputs + k] * above[j]
+                signals[start + k] = back if below[k] > 0.0 else 0.0
+    if not norm < np.inf:
+        return
+    factor = min(1.0, clip / math.sqrt(max(norm, 1e-300)))
+    # Gradient.
+    for layer in range(layers):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        for j in range(outputs):
+            scaled = factor * signals[start + inputs + j]
+            for k in range(inputs):
+                gradient[weight + j * inputs + k] += np.float32(scaled * activations[start + k])
+            gradient[weight + inputs * outputs + j] += np.float32(scaled)
+        start += inputs
+        weight += (inputs + 1) * outputs
+
+
+@compiled(fastmath=FAST)
+def scaled_copy(target, source, unit):  # pragma: no cover  # compiled
+    """Copy a row times ``unit``; return the square of its norm."""
+    square = ZERO
+    for j in range(target.shape[0]):
+        value = np.float32(source[j]) * unit
+        square += value * value
+        target[j] = value
+    return np.float64(square) if _TINY < square < _HUGE else _wide_square(target)
+
+
+@compiled(fastmath=FAST)
+def project_gradients(residual, gradients, projections, lengths):  # pragma: no cover  # compiled
+    """Compute the inner product of ``residual`` with each gradient, and the square of the gradient's length."""
+    for k in range(gradients.shape[0]):
+        row = gradients[k]
+        product, square = ZERO, ZERO
+        for j in range(row.shape[0]):
+            product += row[j] * residual[j]
+            square += row[j] * row[j]
+        projections[k], lengths[k] = product, square
+
+
+@compiled(fastmath=FAST)
+def project_examples(
+    residual, widths, b, squares, activations, signals, projections, lengths
+):  # pragma: no cover  # compiled
+    """Compute the inner product of ``residual`` with the clipped gradient of each example, and the square of its length.
+
+    ``activations`` and ``signals`` are as :func:`clipped_sum` leaves them: the signals are scaled by the clipping.
+    """
+    projections[:] = 0.0
+    lengths[:] = 0.0
+    activation_start, signal_start, weight = 0, 0, 0
+    for layer in range(widths.shape[0] - 1):
+        inputs, outputs = widths[layer], widths[layer + 1]
+        below = _layer(activations, activation_start, b, inputs)
+        signal = _layer(signals, signal_start, b, outputs)
+        matrix = _layer(residual, weight, outputs, inputs)
+        bias = residual[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        for k in range(b):
+            a, g = below[k], signal[k]
+            for j in range(outputs):
+                if g[j] != ZERO:
+                    row, product = matrix[j], bias[j]
+                    for i in range(inputs):
+                        product += row[i] * a[i]
+                    projections[k] += np.float64(g[j]) * np.float64(product)
+            square = (squares[k] if layer == 0 else _square(a)) + 1.0
+            lengths[k] += square * _square(g)
+        activation_start += b * inputs
+        signal_start += b * outputs
+        weight += (inputs + 1) * outputs
