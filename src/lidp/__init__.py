@@ -11,7 +11,6 @@ With scores at hand, start with :class:`Scores` and :func:`bound`; with a mechan
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lidp.citations import Work
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve, PrivacyCurve, ZeroConcentratedCurve
 from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
@@ -27,6 +26,7 @@ from lidp.errors import (
 )
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
+from lidp.stats.citations import Work
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
@@ -57,12 +57,11 @@ if TYPE_CHECKING:
     from lidp.engine.audit import audit, result_of
     from lidp.engine.audit_pair import audit_pair
     from lidp.engine.progress import Progress
-    from lidp.pair_target import PairTarget
     from lidp.planner import BudgetPlan, plan
     from lidp.report.page import write_report
     from lidp.report.plots import Plots
     from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
-    from lidp.target import Output, Prepared, Target
+    from lidp.target import Output, PairTarget, Prepared, Target
     from lidp.target_spec import TargetSpec
     from lidp.trials.scoring import Decorrelated, SelfNormalised
 
@@ -77,7 +76,7 @@ _LAZY = {
     "Decorrelated": "lidp.trials.scoring",
     "Diagnosis": "lidp.diagnosis",
     "Output": "lidp.target",
-    "PairTarget": "lidp.pair_target",
+    "PairTarget": "lidp.target",
     "Plots": "lidp.report.plots",
     "Prepared": "lidp.target",
     "Progress": "lidp.engine.progress",

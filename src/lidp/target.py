@@ -1,8 +1,8 @@
-"""``Target``: a mechanism with the data set, canaries and score to audit it with."""
+"""What is audited: ``Target``, a mechanism with data, canaries and a score; ``PairTarget``, a mechanism with two data sets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,40 @@ class Target:
     def parts(self) -> tuple[Any, ...]:
         """All that decides what is audited."""
         return self.mechanism, self.canaries, self.score, self.prepare, self.dataset
+
+
+@dataclass(frozen=True)
+class PairTarget:
+    """The target of a pair audit, which infers from an output which of two data sets the mechanism got.
+
+    Attributes:
+        mechanism: ``mechanism(dataset, rng) -> output`` with a numpy ``Generator`` for all its randomness. Outputs may be numbers,
+            vectors, strings, tuples, lists of any length, dicts, None. If it also has ``many(dataset, size, rng)``, which returns
+            the outputs of ``size`` independent runs (a list, or an array with one row per run), that is used instead.
+        d0, d1: data sets that are neighbours in the sense of the claim.
+        features: ``features(output) -> sequence of numbers``, given to the classifier in addition to the output's own numbers.
+        name: the name of the target in results.
+    """
+
+    mechanism: Callable[..., Any]
+    d0: Any
+    d1: Any
+    features: Callable[[Any], Any] | None = None
+    name: str = field(default="")
+
+    def __post_init__(self) -> None:
+        if not callable(self.mechanism):
+            raise InvalidArgument(f"a mechanism must be callable as mechanism(dataset, rng), got {self.mechanism!r}")
+        if self.features is not None and not callable(self.features):
+            raise InvalidArgument(f"features must be callable as features(output), got {self.features!r}")
+        if not self.name:
+            named = getattr(self.mechanism, "__name__", None) or type(self.mechanism).__name__
+            object.__setattr__(self, "name", named)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Everything that determines what is audited."""
+        return self.mechanism, self.d0, self.d1, self.features
 
 
 def with_canaries(dataset: Any, canaries: Any) -> Any:

@@ -4,7 +4,7 @@ from lidp import Claim
 from lidp.designs import CoinFlip
 from lidp.engine.plan import AuditPlan
 from lidp.engine.scorer import CanaryScorer
-from lidp.pair_target import PairTarget
+from lidp.target import PairTarget
 from tests.designs.records import SEED
 from tests.sample_targets import LEAKY, claim_for, leaky
 

@@ -14,9 +14,9 @@ import pytest
 
 import lidp
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, Verdict
-from lidp.fingerprints import fingerprint
 from lidp.integrations import commands
 from lidp.integrations.commands import ProgramFailed, command_target, read_losses
+from lidp.target_spec.fingerprint import fingerprint
 from tests.integrations.programs import PROGRAM, program_that_hangs_once
 from tests.waiting import PATIENCE, processes_with, wait_until, wait_until_gone
 

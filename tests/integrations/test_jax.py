@@ -14,8 +14,8 @@ import jax.numpy as jnp  # noqa: E402
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
-from lidp.fingerprints import fingerprint  # noqa: E402
 from lidp.integrations.jax import audit_jax, jax_target  # noqa: E402
+from lidp.target_spec.fingerprint import fingerprint  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
 from tests import sample_targets  # noqa: E402
 from tests.integrations.jax_training import (  # noqa: E402

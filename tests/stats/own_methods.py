@@ -20,8 +20,6 @@ class Hoeffding(lidp.Method):
 
     name = "hoeffding"
     guarantee = lidp.Guarantee.FINITE_SAMPLE
-    direction = lidp.Direction.FORWARD
-    summary = "Hoeffding limits of the two rates at or above a fixed threshold."
     works = (lidp.Work("@article{hoeffding1963, title = {Probability Inequalities for Sums of Bounded Random Variables}}"),)
 
     def check(self, design, *, sequential=False):
@@ -29,8 +27,6 @@ class Hoeffding(lidp.Method):
             raise lidp.MethodNotApplicable("hoeffding compares two arms, and coin-flip scores have none; use coin-wager")
 
     def bound(self, scores, *, delta, failure_probability):
-        lidp.stats.method.check_scores(self, scores)
-        delta, failure_probability = lidp.stats.method.check_probabilities(delta, failure_probability)
         inserted, held_out = (float((arm >= self.threshold).mean()) for arm in scores.arms())
         slack = math.sqrt(math.log(2 / failure_probability) / (2 * scores.trials))
         odds = max(inserted - slack - delta, 0.0) / min(held_out + slack, 1.0)

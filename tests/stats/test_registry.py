@@ -254,3 +254,14 @@ def test_method_of_a_user_cannot_bound_trials_that_were_stopped_early():
     for compute in (Careless().bound, lambda scores, **options: bound(scores, Careless(), **options)):
         with pytest.raises(MethodNotApplicable, match="stopped when the claim was refuted"):
             compute(stopped, delta=1e-5, failure_probability=0.05)
+
+
+@every
+@pytest.mark.parametrize(
+    ("delta", "beta", "named"),
+    [(-0.1, 0.05, "delta"), (1.0, 0.05, "delta"), (1e-5, 0.0, "failure_probability"), (1e-5, 1.0, "failure_probability")],
+)
+def test_invalid_probabilities_are_refused_by_the_method_itself(name, delta, beta, named):
+    method = method_with_defaults(name)
+    with pytest.raises(InvalidArgument, match=named):
+        method.bound(scores_for(method), delta=delta, failure_probability=beta)

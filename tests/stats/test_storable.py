@@ -14,8 +14,8 @@ import pytest
 
 import lidp
 from lidp import METHODS, Claim, ClassNotImported, CoinWager, InvalidArgument, LeaveOneOut, StoreError, Wilson
-from lidp.citations import bibtex
 from lidp.cli.app import run as command
+from lidp.stats.citations import bibtex
 from lidp.stats.storable import Storable, code_digest, from_plain, to_plain
 from tests.sample_targets import LEAKY, InterruptedAfter
 from tests.stats.every_method import method_with_defaults

@@ -11,7 +11,7 @@ import pytest
 import lidp
 from lidp import Claim, CoinFlip, Prepared, Target
 from lidp.errors import AuditFailed, InvalidArgument, StoreError
-from lidp.fingerprints import fingerprint
+from lidp.target_spec.fingerprint import fingerprint
 from lidp.trials.executors import Processes
 from lidp.trials.ray_executor import Ray
 from tests.sample_targets import Numbers, closeness, leaky, run

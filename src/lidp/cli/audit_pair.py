@@ -13,8 +13,8 @@ from lidp.cli.running import NOT_STORED, show_result
 from lidp.cli.watching import Watch
 from lidp.engine.audit_pair import audit_pair
 from lidp.errors import InvalidArgument
-from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
+from lidp.target import PairTarget
 from lidp.target_spec import TargetSpec
 
 HELP = f"""Audit a mechanism from its outputs on two data sets. Runs it on one of them at random, guesses which, bounds ε.

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lidp.citations import HasWorks, bibtex
 from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.errors import InvalidArgument
+from lidp.stats.citations import HasWorks, bibtex
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS
 from lidp.stats.storable import Storable

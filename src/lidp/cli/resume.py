@@ -18,9 +18,8 @@ from lidp.cli.trust import approved_spec
 from lidp.cli.watching import Watch
 from lidp.engine.audit import resume
 from lidp.errors import LidpError, StoreError
-from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
 
 HELP = f"""Resume the audit in STORE with the same settings.

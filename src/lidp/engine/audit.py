@@ -16,15 +16,14 @@ from lidp.engine.loop import AuditLoop, read_trials
 from lidp.engine.plan import AuditPlan
 from lidp.engine.progress import Progress
 from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
-from lidp.fingerprints import fingerprint
-from lidp.pair_target import PairTarget
 from lidp.result import AuditResult
 from lidp.stats.method import Method
 from lidp.stats.storable import Storable
 from lidp.store import Store
 from lidp.store.marks import user_mark
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
+from lidp.target_spec.fingerprint import fingerprint
 from lidp.trials.executors import Executor, choose_executor
 
 

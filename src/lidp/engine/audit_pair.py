@@ -14,12 +14,12 @@ from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import PairProcedure
 from lidp.engine.progress import Progress
 from lidp.errors import InvalidArgument
-from lidp.fingerprints import fingerprint_of
-from lidp.pair_target import PairTarget
 from lidp.pairs.classifier import Classifier
 from lidp.pairs.search import PairSearch
 from lidp.result import AuditResult
+from lidp.target import PairTarget
 from lidp.target_spec import TargetSpec
+from lidp.target_spec.fingerprint import fingerprint_of
 from lidp.trials.executors import Executor, choose_executor
 
 

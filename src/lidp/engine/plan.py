@@ -11,8 +11,6 @@ from lidp import checks
 from lidp.claim import Claim
 from lidp.designs import Design, PairRuns, design_from_json
 from lidp.errors import InvalidArgument, MethodNotApplicable
-from lidp.fingerprints import fingerprint
-from lidp.pair_target import PairTarget
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.lifted_betting import LiftedBetting
@@ -20,8 +18,9 @@ from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import canary_by_canary, check_name, default_method, make_method, method_named
 from lidp.stats.storable import Storable, from_plain, to_plain
 from lidp.streams import check_seed
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
+from lidp.target_spec.fingerprint import fingerprint
 from lidp.trials.scoring import as_trial_score, watches
 
 STOPS = ("refuted", "never")

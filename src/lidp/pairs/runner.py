@@ -18,9 +18,9 @@ from lidp._runtime.user_code import must_propagate, user_code
 from lidp.arrays import Bools
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.pair_target import PairTarget
 from lidp.pairs.outputs import OutputTable, short, take_apart
 from lidp.streams import Purpose, stream
+from lidp.target import PairTarget
 
 _FIRST_CHECK_RUNS = 16
 """Runs on each data set before the audit, to check that the mechanism can be audited; more if all outputs are equal."""

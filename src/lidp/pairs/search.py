@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.pair_target import PairTarget
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.outputs import short
 from lidp.pairs.runner import PairRunner
 from lidp.streams import draw_coins
-from lidp.target import Prepared
+from lidp.target import PairTarget, Prepared
 
 _MOST_PAIRS = 256
 _MOST_RUNS_PER_ROUND = 65_536

@@ -13,9 +13,9 @@ import numpy as np
 from lidp.designs import Design
 from lidp.designs.pair_runs import COINS, FAILED
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
-from lidp.pair_target import PairTarget
 from lidp.pairs.outputs import OutputTable
 from lidp.pairs.runner import PairRunner
+from lidp.target import PairTarget
 
 _FIRST_FAILURE = "first_failure"
 _NAMES, _TEXTS = "names", "texts"

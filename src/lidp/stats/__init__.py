@@ -1,1 +1,1 @@
-"""Statistics: from scores to a lower bound on ε. No I/O, no global random state, no torch; one method a file."""
+"""Statistics: from scores to a lower bound on ε. No I/O, no global random state, no torch; one method per file."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lidp.arrays import Floats, Ints
-from lidp.citations import PILLUTLA_2023
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
+from lidp.stats.citations import PILLUTLA_2023
 from lidp.stats.ordered_rates import OrderedRates
 from lidp.stats.xbern import StepOverride, histogram_moments, mean_limit, variance_limit
 

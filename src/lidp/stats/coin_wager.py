@@ -24,7 +24,6 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Bools, Floats
-from lidp.citations import STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
@@ -32,6 +31,7 @@ from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
 from lidp.rounding import at_least
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
+from lidp.stats.citations import STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.stats.coin_predictor import kernels
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities
 from lidp.stats.predicted_coins import PredictedCoins

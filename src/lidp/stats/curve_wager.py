@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lidp.arrays import Bools, Floats
-from lidp.citations import DONG_2022, STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.designs import Design
@@ -29,6 +28,7 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
 from lidp.errors import InvalidArgument, InvalidScores, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bet_sizes import gambler_caps, kernels, log_charge
+from lidp.stats.citations import DONG_2022, STEINKE_2023, WAUDBY_SMITH_2024
 from lidp.stats.claimed_curve import check_neighbours, epsilon_after, noise_after
 from lidp.stats.curve_family import CurveFamily, family_of
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities

@@ -9,7 +9,6 @@ import numpy as np
 
 from lidp import checks
 from lidp.arrays import Floats
-from lidp.citations import NASR_2023
 from lidp.claim import Direction
 from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import Design
@@ -17,6 +16,7 @@ from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
 from lidp.stats.bernstein import Bernstein
+from lidp.stats.citations import NASR_2023
 from lidp.stats.clopper_pearson import ClopperPearson
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy

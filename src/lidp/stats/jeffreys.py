@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lidp.citations import BROWN_2001
 from lidp.epsilon_bound import Guarantee
 from lidp.stats.binomial import Binomial, beta_quantile
+from lidp.stats.citations import BROWN_2001
 
 
 @dataclass(frozen=True)

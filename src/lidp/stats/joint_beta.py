@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from lidp.arrays import Floats, Ints
-from lidp.citations import ZANELLA_BEGUELIN_2023
 from lidp.claim import Direction
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.scores import Scores
 from lidp.stats.binomial import check_one_canary
+from lidp.stats.citations import ZANELLA_BEGUELIN_2023
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.thresholds import SplitThreshold, ThresholdStrategy, check_strategy
 from lidp.stats.two_rates import Arms, Evidence, best_threshold, describe_shares, rate, tails

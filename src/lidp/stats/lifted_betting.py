@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lidp.citations import PILLUTLA_2023, WAUDBY_SMITH_2024
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.designs import Design
@@ -27,6 +26,7 @@ from lidp.errors import InvalidScores, MethodNotApplicable
 from lidp.rounding import at_least
 from lidp.scores import Scores
 from lidp.stats.betting import EpsilonGrid, check_grid, describe_wealth
+from lidp.stats.citations import PILLUTLA_2023, WAUDBY_SMITH_2024
 from lidp.stats.claimed_curve import check_curve, check_neighbours
 from lidp.stats.lifted_bets import BLOCK_TRIALS, Bets, Counter
 from lidp.stats.method import AnytimeMethod, check_direction, check_probabilities

@@ -8,12 +8,12 @@ from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
 from lidp import checks
-from lidp.citations import Work
 from lidp.claim import Direction
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.citations import Work
 from lidp.stats.storable import Storable
 
 ALIKE = "held-out canaries are drawn and scored like the inserted ones"
@@ -31,7 +31,7 @@ class Method(Storable, ABC):
     """what results and the command line call it"""
     guarantee: ClassVar[Guarantee]
     summary: ClassVar[str] = ""
-    """one sentence for reports: how the method arrives at its bound"""
+    """one sentence for reports: how the method arrives at its bound; by default the first line of the docstring"""
     works: ClassVar[tuple[Work, ...]] = ()
     """what to cite for it"""
     anytime: ClassVar[bool] = False
@@ -40,7 +40,12 @@ class Method(Storable, ABC):
     """whether the method tests a claimed privacy curve, its parameter ``curve``, which must be given"""
     counts: ClassVar[tuple[str, ...]] = ()
     """names of rates that are counts, which reports show as whole numbers"""
-    direction: Direction
+    direction: Direction = Direction.FORWARD
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "summary" not in cls.__dict__ and cls.__doc__:
+            cls.summary = cls.__doc__.strip().partition("\n")[0]
 
     def check(self, design: Design, *, sequential: bool = False) -> None:
         """Raise ``MethodNotApplicable`` with the reason if the guarantee does not cover trials of this design.
@@ -85,12 +90,13 @@ class Method(Storable, ABC):
         assumptions: tuple[str, ...] = (),
         **of_curve: Any,
     ) -> EpsilonBound:
-        """Return the bound with everything that the method and the scores say about it.
+        """Return the bound with everything that the method and the scores say about it; refuse scores outside its guarantee.
 
         ``trials`` is for runs that saw more trials than the given ``scores``; ``of_curve`` are the fields of the bound that
         methods for whole privacy curves fill.
         """
-        refuse_stopped_early(self, scores)  # whatever the method itself has checked: no bound is made without it
+        check_scores(self, scores)  # whatever the method itself has checked: no bound is made without it
+        delta, failure_probability = check_probabilities(delta, failure_probability)
         return EpsilonBound(
             epsilon=max(0.0, float(epsilon)),
             delta=delta,

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from lidp import checks
 from lidp.arrays import Floats
-from lidp.citations import STEINKE_2023
 from lidp.claim import Direction
 from lidp.designs import Design
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.citations import STEINKE_2023
 from lidp.stats.method import Method, check_direction, check_probabilities, check_scores
 from lidp.stats.storable import Storable
 from lidp.stats.thresholds import FixedThreshold, SplitThreshold, ThresholdStrategy, UnionThreshold, split_trials

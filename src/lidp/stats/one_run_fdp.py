@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lidp import checks
-from lidp.citations import MAHLOUJIFAR_2024
 from lidp.curves import PrivacyCurve
 from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import Design
 from lidp.epsilon_bound import Guarantee, Hypothesis
 from lidp.errors import MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.citations import MAHLOUJIFAR_2024
 from lidp.stats.claimed_curve import check_curve, check_neighbours, checked_family, epsilon_after, noise_after
 from lidp.stats.one_run import GuessCounting, Guesses, Outcome, last_rejected
 from lidp.stats.planned_guesses import PlannedGuesses

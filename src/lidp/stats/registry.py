@@ -26,7 +26,7 @@ from lidp.stats.gaussian_dp import GaussianDP
 from lidp.stats.jeffreys import Jeffreys
 from lidp.stats.joint_beta import JointBeta
 from lidp.stats.lifted_betting import LiftedBetting
-from lidp.stats.method import Method, check_scores
+from lidp.stats.method import Method, check_probabilities, check_scores
 from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.planned_guesses import PlannedGuesses
@@ -189,7 +189,8 @@ def bound(
         raise InvalidArgument(f"method must be a method object or a name, got {method!r}; try CoinWager()")
     check_name(method)
     check_scores(method, scores)
-    return bound_with_point(method, scores, delta=delta or 0.0, failure_probability=failure_probability, claim=claim)
+    delta, failure_probability = check_probabilities(delta or 0.0, failure_probability)
+    return bound_with_point(method, scores, delta=delta, failure_probability=failure_probability, claim=claim)
 
 
 def bound_with_point(

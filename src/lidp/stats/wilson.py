@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from lidp.arrays import Floats, Ints
-from lidp.citations import PILLUTLA_2023, WILSON_1927
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
+from lidp.stats.citations import PILLUTLA_2023, WILSON_1927
 from lidp.stats.ordered_rates import OrderedRates
 from lidp.stats.xbern import StepOverride, histogram_moments, mean_limit
 

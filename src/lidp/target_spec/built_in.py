@@ -7,8 +7,7 @@ from typing import Any
 
 from lidp.claim import Claim, Neighbours
 from lidp.errors import InvalidArgument
-from lidp.pair_target import PairTarget
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 
 GAUSSIAN = {"gaussian": 1.0, "gaussian-half-noise": 0.5}
 """Names of the Gaussian mechanisms, with the share of the noise that the claim requires."""

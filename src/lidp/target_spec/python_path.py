@@ -14,8 +14,7 @@ from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.pair_target import PairTarget
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 
 
 def load_target(options: Mapping[str, Any], _claim: Claim) -> Target:

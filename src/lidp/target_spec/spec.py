@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from lidp.claim import Claim
 from lidp.errors import InvalidArgument
-from lidp.pair_target import PairTarget
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 from lidp.target_spec.kinds import KINDS, Kind
 
 Option: TypeAlias = str | int | float | bool

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lidp.citations import bibtex
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.audit import audit, plan_of, result_of
 from lidp.report.page import write_report
 from lidp.result import AuditInterrupted, AuditResult, recheck
+from lidp.stats.citations import bibtex
 from lidp.stats.method import Method
 from lidp.target import Target
 from lidp.testing.contract import ContractViolated, require

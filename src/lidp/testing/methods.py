@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
-from lidp.citations import Work
 from lidp.claim import Direction
 from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.errors import InvalidArgument, LidpError, MethodNotApplicable
 from lidp.scores import Scores
+from lidp.stats.citations import Work
 from lidp.stats.method import ALIKE, AnytimeMethod, Method
 from lidp.stats.registry import bound, check_name
 from lidp.stats.storable import from_plain, to_plain
@@ -213,9 +213,9 @@ class MethodContract(Contract):
         method, scores = self.make(), self._scores()
         for delta, beta in ((-0.1, 0.05), (1.0, 0.05), (_DELTA, 0.0), (_DELTA, 1.0)):
             name = "delta" if beta == _BETA else "failure_probability"
-            message = f"delta={delta} and failure_probability={beta} must raise InvalidArgument (see check_probabilities)"
+            message = f"delta={delta} and failure_probability={beta} must raise InvalidArgument"
             error = raises(
-                InvalidArgument, lambda d=delta, b=beta: method.bound(scores, delta=d, failure_probability=b), message
+                InvalidArgument, lambda d=delta, b=beta: bound(scores, method, delta=d, failure_probability=b), message
             )
             require(name in str(error), f"the error does not name {name}: {error}")
 
@@ -226,7 +226,7 @@ class MethodContract(Contract):
             if self._covers(design):
                 method.bound(scores, delta=_DELTA, failure_probability=_BETA)
                 continue
-            message = f"check refuses {design}, so bound must raise MethodNotApplicable (see check_scores)"
+            message = f"check refuses {design}, so bound must raise MethodNotApplicable (Method.report does)"
             raises(
                 MethodNotApplicable,
                 lambda some=scores: method.bound(some, delta=_DELTA, failure_probability=_BETA),

@@ -13,8 +13,8 @@ import numpy as np
 from lidp._runtime.global_generators import preserve_global_generators, seed_global_generators
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
-from lidp.fingerprints import fingerprint
 from lidp.target import Output, Target, plain_preparation, with_canaries
+from lidp.target_spec.fingerprint import fingerprint
 from lidp.testing.comparing import equal, same_record
 from lidp.testing.contract import Contract, ContractViolated, require
 from lidp.trials.trial import TrialSetup, run_trial, run_trials

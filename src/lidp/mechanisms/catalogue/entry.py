@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lidp import checks
-from lidp.pair_target import PairTarget
+from lidp.target import PairTarget
 
 
 @dataclass(frozen=True)

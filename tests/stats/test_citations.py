@@ -5,8 +5,8 @@ import re
 import pytest
 
 from lidp import METHODS, ClopperPearson, CoinWager, InvalidArgument, LiftedBetting, OneRun, Work
-from lidp.citations import bibtex
 from lidp.cli.app import run
+from lidp.stats.citations import bibtex
 
 WORKS = {work.key: work for method in METHODS.values() for work in method.works}
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lidp._runtime.descriptions import describe
-from lidp.pair_target import PairTarget
-from lidp.target import Target
+from lidp.target import PairTarget, Target
 
 
 def fingerprint(target: Target | PairTarget) -> str:

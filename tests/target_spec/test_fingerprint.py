@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lidp import Target
-from lidp.fingerprints import fingerprint
+from lidp.target_spec.fingerprint import fingerprint
 from tests.sample_targets import Numbers, closeness
 
 CONSTANTS = """
@@ -73,7 +73,7 @@ def test_fingerprint_depends_on_settings_in_dictionaries():
 def test_fingerprint_is_the_same_in_every_process():
     """Hashes of texts, and so the order of sets, differ from process to process."""
     code = (
-        "from tests.test_fingerprints import *; "
+        "from tests.target_spec.test_fingerprint import *; "
         "print(fingerprint_of(partial(with_constants({'a': 1, 'b': (2, 'c')}), x={'d': 1, 'e': 2})))"
     )
     printed = {
