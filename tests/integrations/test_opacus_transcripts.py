@@ -225,6 +225,7 @@ def test_correct_scripts_stand_in_20_of_20_audits(mode):
     assert [result.verdict for result in results] == 20 * [Verdict.NOT_REFUTED]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fixed-size batches")
 def test_shuffled_batches_show_if_there_is_little_noise():
     options = {"delta": 1e-5, "scores": "transcript", "trials": 24, "design": CoinFlip(64), "seed": 1}

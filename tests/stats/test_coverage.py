@@ -106,7 +106,7 @@ def test_coin_wager_with_dependent_canaries():
 RARE_AND_COMMON = [(1.0, 0.02), (1.0, None), (0.5, 0.3), (2.0, 0.005)]
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("correlation", [*(pytest.param(c, marks=pytest.mark.slow) for c in (0.0, 1.0)), 0.1])
 @pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
 def test_lifted_betting_on_exchangeable_arms(correlation, epsilon, rate):
     draw = exchangeable_arms(200, 8, rate or tight_rate(epsilon), epsilon, correlation=correlation)
