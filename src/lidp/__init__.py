@@ -40,6 +40,7 @@ from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.planned_guesses import PlannedGuesses
 from lidp.stats.registry import METHODS, applicable, bound
+from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.thresholds import (
     CentralGrid,
     FixedThreshold,
@@ -155,6 +156,7 @@ __all__ = [
     "ReplaceOne",
     "Scores",
     "SelfNormalised",
+    "SignedRanks",
     "SplitThreshold",
     "StoreError",
     "TailQuantiles",

@@ -26,7 +26,7 @@ def files(tmp_path_factory):
 
 
 def file_for(name):
-    if name in ("coin-wager", "curve-wager", "curve-wager-with-guesses", "one-run", "one-run-fdp"):
+    if name in ("coin-wager", "curve-wager", "curve-wager-with-guesses", "one-run", "one-run-fdp", "signed-ranks"):
         return "coins"
     return "single" if name in ("clopper-pearson", "jeffreys", "joint-beta") else "arms"
 

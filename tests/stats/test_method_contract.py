@@ -68,6 +68,10 @@ class TestOneRunFDP(LidpMethodContract):
     name = "one-run-fdp"
 
 
+class TestSignedRanks(LidpMethodContract):
+    name = "signed-ranks"
+
+
 class TestGaussianDP(LidpMethodContract):
     name = "gaussian-dp"
 

@@ -101,7 +101,7 @@ def canaries_are_separate(method: Method, claim: Claim, evidence: Evidence) -> b
     They are if every canary belongs to one group of parameters: see :class:`lidp.training.transcript.Transcript`. An audit canary
     by canary has this as its hypothesis, so its diagnosis has it too.
     """
-    if getattr(method, "canary_by_canary", False):
+    if method.assumes_independent_canaries:
         return True
     return claim.neighbours is Neighbours.ADD_REMOVE and len(evidence.groups) > 0
 

@@ -90,7 +90,7 @@ class AuditPlan:
         chosen = _choose_method(method, design, sequential, claim)
         if independent_canaries:
             chosen = canary_by_canary(chosen)
-        if getattr(chosen, "canary_by_canary", False) and target.interference is not None:
+        if chosen.assumes_independent_canaries and target.interference is not None:
             raise InvalidArgument(f"the canaries of one run are not independent: {target.interference}")
         return cls(
             target=target,

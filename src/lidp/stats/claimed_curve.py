@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from lidp.arrays import Floats
 from lidp.curves import PrivacyCurve
 from lidp.designs import Design
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.stats.curve_family import CurveFamily, family_of
+
+_GRID = 1024  # values of e
+_LARGEST_RUNG = 500.0  # e^e must not overflow
+_TAILS = (
+    0.0,
+    *(10.0**-power for power in range(9, 0, -1)),
+)  # the grid ends where h is this small; the first that is possible
 
 
 def check_curve(curve: object) -> None:
@@ -45,3 +55,11 @@ def epsilon_after(family: CurveFamily, rejected: int) -> float:
 def noise_after(family: CurveFamily, rejected: int) -> float | None:
     """Return the noise that a mechanism has at most if the first ``rejected`` members are false; None if there are none."""
     return float(family.noise[rejected - 1]) if rejected else None
+
+
+def grid_of(curve: PrivacyCurve) -> Floats:
+    """Return the values of e at which a test uses a whole curve, in increasing order from 0."""
+    ends = (curve.epsilon(tail) for tail in _TAILS)
+    rungs = curve.rungs()
+    end = min(next((end for end in ends if math.isfinite(end)), float(rungs[-1])), _LARGEST_RUNG)
+    return np.union1d(np.linspace(0.0, end, _GRID), rungs[rungs <= _LARGEST_RUNG])

@@ -77,6 +77,10 @@ class CurveWager(AnytimeMethod):
                 raise InvalidArgument(f"{name} must be True or False, got {getattr(self, name)!r}")
 
     @property
+    def assumes_independent_canaries(self) -> bool:
+        return self.canary_by_canary
+
+    @property
     def hypothesis(self) -> Hypothesis:
         """What falls when this method refutes a claim."""
         return Hypothesis.CURVE_BY_CANARY if self.canary_by_canary else Hypothesis.CURVE

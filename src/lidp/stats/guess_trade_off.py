@@ -24,14 +24,9 @@ import numpy as np
 from lidp.arrays import Floats
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
+from lidp.stats.claimed_curve import grid_of
 from lidp.stats.one_run import Guesses
 
-_GRID = 1024  # values of e
-_LARGEST_RUNG = 500.0  # e^e must not overflow
-_TAILS = (
-    0.0,
-    *(10.0**-power for power in range(9, 0, -1)),
-)  # the grid ends where h is this small; the first that is possible
 _ROUNDING = 1e-15
 
 
@@ -42,7 +37,7 @@ class GuessTradeOff:
     """
 
     def __init__(self, curve: PrivacyCurve, direction: Direction) -> None:
-        rungs = _grid(curve)
+        rungs = grid_of(curve)
         forward, backward = curve.both(rungs)
         largest = np.maximum(forward, backward)
         usable = (largest == 0) | (largest > curve.least_value)
@@ -67,14 +62,6 @@ class GuessTradeOff:
         line = bisect_right(self._starts, right) - 1
         least: float = self._offsets[line] + self._slopes[line] * (right - self._anchors[line]) - _ROUNDING
         return least
-
-
-def _grid(curve: PrivacyCurve) -> Floats:
-    """Return the values of e at which the curve is used."""
-    ends = (curve.epsilon(tail) for tail in _TAILS)
-    rungs = curve.rungs()
-    end = min(next((end for end in ends if math.isfinite(end)), float(rungs[-1])), _LARGEST_RUNG)
-    return np.union1d(np.linspace(0.0, end, _GRID), rungs[rungs <= _LARGEST_RUNG])
 
 
 def _upper_envelope(slopes: Floats, intercepts: Floats) -> tuple[list[float], list[int]]:

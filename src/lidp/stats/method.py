@@ -42,6 +42,11 @@ class Method(Storable, ABC):
     """names of rates that are counts, which reports show as whole numbers"""
     direction: Direction = Direction.FORWARD
 
+    @property
+    def assumes_independent_canaries(self) -> bool:
+        """Whether a refutation may also mean that the canaries of one run are not independent of one another."""
+        return False
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "summary" not in cls.__dict__ and cls.__doc__:

@@ -181,7 +181,7 @@ class GuessCounting(Method):
 
     def _guess(self, scores: Scores, fraction: float) -> Guesses:
         values, coins = scores.flips()[0].ravel(), scores.flips()[1].ravel()
-        order = _by_rank(values)
+        order = order_by_rank(values)
         order = order[~np.isnan(values[order])]
         made = max(1, round(fraction * len(values)))
         n_in = {Direction.FORWARD: made, Direction.BACKWARD: 0, Direction.BOTH: (made + 1) // 2}[self.direction]
@@ -199,7 +199,7 @@ class GuessCounting(Method):
         )
 
 
-def _by_rank(values: Floats) -> NDArray[np.intp]:
+def order_by_rank(values: Floats) -> NDArray[np.intp]:
     """Return the indices that sort the values, with ties in a random order that is the same in every call.
 
     Ties in index order would follow the coins if the canaries were sorted by coin.

@@ -30,6 +30,7 @@ from lidp.stats.method import Method, check_probabilities, check_scores
 from lidp.stats.one_run import OneRun, RankGuesses
 from lidp.stats.one_run_fdp import OneRunFDP
 from lidp.stats.planned_guesses import PlannedGuesses
+from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.storable import declare_lidps_own
 from lidp.stats.thresholds import CentralGrid, FixedThreshold, SplitThreshold, TailQuantiles, UnionThreshold
 from lidp.stats.wilson import Wilson
@@ -48,6 +49,7 @@ METHODS: Mapping[str, type[Method]] = MappingProxyType(
             Jeffreys,
             OneRun,
             OneRunFDP,
+            SignedRanks,
             GaussianDP,
             JointBeta,
         )
@@ -122,14 +124,19 @@ def canary_by_canary(method: Method) -> Method:
     """Return the method for the hypothesis that canaries of one run are independent, so that each counts as a trial of its own.
 
     Raises:
-        MethodNotApplicable: if it is not a curve wager.
+        MethodNotApplicable: if it has no such hypothesis.
     """
+    if method.assumes_independent_canaries:
+        return method
     if isinstance(method, CurveWager):
         return replace(method, canary_by_canary=True)
     raise MethodNotApplicable(
         f"independent canaries are a hypothesis for {CurveWager.name}, which tests a privacy curve with coin-flip canaries, "
         f"and the method is {method.name}; claim a curve under add-remove neighbours, with coin flips and the default method"
     )
+
+
+_ONLY_INDEPENDENT = "{name} assumes that the canaries of one run are independent of one another; name it if they are"
 
 
 def applicable(scores: Scores, claim: Claim | None = None) -> dict[str, Method | str]:
@@ -142,7 +149,8 @@ def applicable(scores: Scores, claim: Claim | None = None) -> dict[str, Method |
         except MethodNotApplicable as reason:
             methods[name] = str(reason)
         else:
-            methods[name] = method
+            interfere = method.assumes_independent_canaries and scores.canaries > 1
+            methods[name] = _ONLY_INDEPENDENT.format(name=name) if interfere else method
     return methods
 
 
