@@ -15,14 +15,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lidp.report.plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, new_figure
 from lidp.reproduce.correlation import FITTED, MOMENTS, fitted, slope
 from lidp.reproduce.models_needed import TARGETS
 from lidp.reproduce.setting import NO_CANDIDATES, SINGLE
 from lidp.reproduce.svg import shorten_svg
 from lidp.reproduce.tables import Row, group, select
 
-# Colours that stay distinct in print and for colour-blind readers.
-BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#7f7f7f"
 Panel = tuple[Axes, Any, list[Row]]
 _NAMES = {
     "trials": "trials n",
@@ -90,7 +89,7 @@ _MODELS_LINES = [
 
 def _subplots(columns: int, *, width: float, height: float, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Return a figure of panels, and the panels row by row."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = new_figure(width, height)
     return figure, list(np.ravel(figure.subplots(rows, columns)))
 
 
