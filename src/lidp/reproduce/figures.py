@@ -8,12 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from lidp.report.plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, new_figure
 from lidp.reproduce.correlation import FITTED, MOMENTS, fitted, slope
@@ -22,7 +19,11 @@ from lidp.reproduce.setting import NO_CANDIDATES, SINGLE
 from lidp.reproduce.svg import shorten_svg
 from lidp.reproduce.tables import Row, group, select
 
-Panel = tuple[Axes, Any, list[Row]]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Panel: TypeAlias = "tuple[Axes, Any, list[Row]]"
 _NAMES = {
     "trials": "trials n",
     "canaries": "canaries K",
@@ -304,6 +305,8 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
 
 def write_figure(path: Path, experiment: str, table: Sequence[Row]) -> None:
     """Draw the table of an experiment and write the figure as SVG, the same bytes each time."""
+    import matplotlib as mpl
+
     with mpl.rc_context({"svg.hashsalt": experiment, "svg.fonttype": "none", "font.size": 9}):
         text = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.setting import SINGLE
-from lidp.reproduce.tables import Row, group, mean_and_error, select
+from lidp.reproduce.tables import Row, group, mean_and_error, select, sorted_groups
 from lidp.reproduce.training_runs import CANARIES, STEPS, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
 from lidp.reproduce.training_trials import JUDGED, bounds_table, nominal_epsilons
@@ -59,11 +59,10 @@ def fmnist_canaries(table: Sequence[Row]) -> Iterator[Finding]:
 
 def _utility_table(runs: Sequence[Row]) -> list[Row]:
     """Return the mean test accuracy of the models at each K."""
-    columns = ("canary", "nominal_epsilon", "canaries")
     table = []
-    for key, steps in sorted(group(select(runs, score="centred"), *columns).items()):
+    for line, steps in sorted_groups(select(runs, score="centred"), "canary", "nominal_epsilon", "canaries"):
         mean, error = mean_and_error([accuracy for step in steps for accuracy in _block_means(step)])
-        table.append(dict(zip(columns, key, strict=True)) | {"accuracy": mean, "standard_error": error})
+        table.append(line | {"accuracy": mean, "standard_error": error})
     return table
 
 
