@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lidp import CoinFlip, InvalidArgument, LeaveOneOut, Neighbours, ReplaceOne
-from lidp.designs import DESIGNS, PairRuns, design_from_json
+from lidp.designs import DESIGNS, PairRuns, check_canary_design, design_from_json
 from lidp.designs.trial_record import TrialRecord
 from lidp.scores import Scores
 from lidp.streams import draw_coins
@@ -244,3 +244,14 @@ def test_a_larger_budget_changes_no_block_but_the_last(runs, more):
 @by_design
 def test_rows_of_canary_designs_are_trials(design):
     assert [design.rows(trials) for trials in range(4)] == [0, 1, 2, 3]
+
+
+@by_design
+def test_check_canary_design_returns_a_design_with_canaries(design):
+    assert check_canary_design(design) is design
+
+
+@pytest.mark.parametrize("other", ["coin-flip", CoinFlip, None, PairRuns(100)], ids=str)
+def test_check_canary_design_refuses_what_has_no_canaries(other):
+    with pytest.raises(InvalidArgument, match="design must be CoinFlip, LeaveOneOut or ReplaceOne, got"):
+        check_canary_design(other)

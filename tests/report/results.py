@@ -30,10 +30,10 @@ def scores_like(design, trials=48, *, shift=2.0, shared=0.3, seed=0, failed=0):
     def noise(columns):
         return rng.standard_normal((trials, columns)) + shared * rng.standard_normal((trials, 1))
 
-    runs = 1 if isinstance(design, CoinFlip) else 2
+    runs = 1 if design.has_coins else 2
     marked = np.zeros((trials, runs), dtype=bool)
     marked[:failed] = True
-    if isinstance(design, CoinFlip):
+    if design.has_coins:
         coins = rng.integers(0, 2, (trials, design.canaries))
         values = noise(design.canaries) + shift * coins
         return Scores(scores=values, coins=coins, neighbours=design.neighbours, failed=marked[:, 0])

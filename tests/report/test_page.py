@@ -212,7 +212,7 @@ def test_page_of_few_trials(design, trials):
 def test_page_of_failed_runs_and_extreme_scores(design):
     page = check_numbers(result_like(scores_like(design, failed=7)))
     assert "kept as outputs on which nothing is bet" in page.text
-    if isinstance(design, CoinFlip):
+    if design.has_coins:
         coins = np.random.default_rng(0).integers(0, 2, (30, design.canaries))
         check_numbers(result_like(Scores(scores=np.zeros(coins.shape), coins=coins, neighbours=design.neighbours)))
         for huge in (1e300 * coins, 1.6e308 * (2.0 * coins - 1), 1e-310 * coins):

@@ -1,5 +1,6 @@
 """Read what ``lidp reproduce`` wrote."""
 
+import csv
 from pathlib import Path
 
 
@@ -8,3 +9,18 @@ def files_in(folder):
     return {
         path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.suffix in (".csv", ".svg", ".json")
     }
+
+
+def read_table(path):
+    """Return the table of a CSV file, with numbers as numbers."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{name: parse(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def parse(text):
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

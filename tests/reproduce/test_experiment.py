@@ -1,7 +1,6 @@
 """Findings hold within their limits; seeds depend on settings only."""
 
-from lidp.reproduce.experiment import Finding, seed_of
-from lidp.reproduce.simulation import key_of
+from lidp.reproduce.experiment import Finding, key_of, seed_of
 
 
 def test_cells_with_equal_settings_have_the_same_key_and_seed():

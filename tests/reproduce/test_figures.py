@@ -8,7 +8,7 @@ import pytest
 
 from lidp.reproduce import EXPERIMENTS
 from lidp.reproduce.figures import FIGURES, write_figure
-from lidp.reproduce.tables import read_table
+from tests.reproduce.outputs import read_table
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
 

@@ -14,7 +14,7 @@ from lidp import InvalidArgument
 from lidp.cli.app import run
 from lidp.errors import StoreError
 from lidp.reproduce import EXPERIMENTS, reproduce
-from lidp.reproduce.simulation import key_of
+from lidp.reproduce.experiment import key_of
 from lidp.store import Store
 from tests.reproduce.outputs import files_in
 from tests.waiting import PATIENCE, wait_until, wait_until_gone
@@ -133,6 +133,13 @@ def test_reproduce_exits_2_with_one_line_on_bad_arguments(capsys, tmp_path, argu
 def test_reproduce_refuses_a_scale_that_the_experiment_does_not_have(tmp_path):
     with pytest.raises(InvalidArgument, match="gaussian-trials has no scale reduced; it has smoke and paper"):
         reproduce("gaussian-trials", scale="reduced", out=tmp_path)
+
+
+def test_reproduce_asks_for_matplotlib_before_it_computes_anything(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InvalidArgument, match="plotting needs matplotlib; install lidp"):
+        reproduce("binomial-intervals", out=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_reproduce_refuses_a_folder_of_another_scale(tmp_path):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lidp.reproduce.tables import average, group, read_table, select, write_table
+from lidp.reproduce.tables import average, group, select, sorted_groups, write_table
+from tests.reproduce.outputs import read_table
 
 ROWS = [
     {"method": "b", "trials": 2, "epsilon": 0.5},
@@ -20,6 +21,10 @@ def test_group_keeps_the_order_of_first_appearance():
     assert list(group(ROWS, "method", "trials").items()) == [(("b", 2), [ROWS[0], ROWS[2]]), (("a", 2), [ROWS[1]])]
 
 
+def test_sorted_groups_begin_a_row_with_the_values_that_its_rows_share():
+    assert sorted_groups(ROWS, "method") == [({"method": "a"}, [ROWS[1]]), ({"method": "b"}, [ROWS[0], ROWS[2]])]
+
+
 def test_average_sorts_and_gives_the_standard_error_of_the_mean():
     first, second = average(ROWS, "method", "trials")
     assert first == {"method": "a", "trials": 2, "epsilon_hat": 0.25, "standard_error": 0.0, "repetitions": 1}
@@ -28,7 +33,7 @@ def test_average_sorts_and_gives_the_standard_error_of_the_mean():
     assert second["repetitions"] == 2
 
 
-def test_read_table_returns_what_write_table_wrote(tmp_path):
+def test_write_table_writes_a_csv_file_with_numbers_of_six_digits(tmp_path):
     table = [
         {"method": "coin wager", "trials": 12, "epsilon": 0.25, "factor": ""},
         {"method": "x, y", "trials": 1, "epsilon": 2e-7, "factor": 3.5},

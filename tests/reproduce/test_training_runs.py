@@ -14,9 +14,10 @@ import pytest
 import lidp
 from lidp.reproduce import EXPERIMENTS, reproduce
 from lidp.reproduce.experiment import Scale, Session
+from lidp.reproduce.tables import select
 from lidp.reproduce.training_runs import Run, TrainedModels
 from lidp.store import Store
-from lidp.trials.executors import Processes, Serial
+from lidp.trials.executors import Executor, Processes, Serial
 from tests.reproduce.outputs import files_in
 from tests.reproduce.small_runs import SCHEDULE, make_run
 from tests.waiting import wait_until, wait_until_gone
@@ -26,8 +27,18 @@ TRAINED = "purchases-trials"
 """Needs no data files."""
 
 
-def arrays(finished):
-    return {(kind, name): array for kind, scores in finished.scores.items() for name, array in scores.to_arrays().items()}
+class RunsNothing(Executor):
+    def run(self, setup, indices):
+        return iter(())
+
+
+def scores_of(rows):
+    """Return the scores of a run by kind."""
+    return {row["score"]: row["scores"] for row in rows}
+
+
+def arrays(rows):
+    return {(kind, name): array for kind, scores in scores_of(rows).items() for name, array in scores.to_arrays().items()}
 
 
 def two_runs(scale):
@@ -41,9 +52,10 @@ def test_run_gives_the_same_trials_with_one_and_two_workers_and_from_its_store(t
     one = run.audit(tmp_path / "one", 4, Serial())
     two = run.audit(tmp_path / "two", 4, Processes(2))
     recalled = run.recall(tmp_path / "two")
-    assert one.trials == 4
+    assert [row["scores"].trials for row in one] == [4, 4]
+    assert [len(row["accuracies"]) for row in one] == [4, 4]
     for other in (two, recalled):
-        assert other.accuracies == one.accuracies
+        assert [row["accuracies"] for row in other] == [row["accuracies"] for row in one]
         for name, array in arrays(one).items():
             np.testing.assert_array_equal(array, arrays(other)[name])
 
@@ -55,7 +67,7 @@ def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
     from lidp.training import Scoring, find_preset, training_target
 
     run = make_run("flip")
-    finished = run.audit(tmp_path, 2, Serial())
+    finished = scores_of(run.audit(tmp_path, 2, Serial()))
     claim = lidp.Claim(epsilon=8.0, delta=1e-5)
     preset = find_preset(SCHEDULE.preset)
     target = training_target(
@@ -67,14 +79,23 @@ def test_raw_scores_are_those_of_an_audit_with_raw_scores(tmp_path):
         scores=Scoring.RAW,
     ).target
     raw = lidp.audit(target, claim=claim, design=run.design, trials=2, seed=run.audit_seed, stop_when="never").scores
-    np.testing.assert_allclose(finished.scores["raw"].flips()[0], raw.flips()[0], rtol=1e-5)
-    np.testing.assert_array_equal(finished.scores["raw"].flips()[1], raw.flips()[1])
-    assert not np.allclose(finished.scores["centred"].flips()[0], raw.flips()[0], rtol=1e-2)
+    np.testing.assert_allclose(finished["raw"].flips()[0], raw.flips()[0], rtol=1e-5)
+    np.testing.assert_array_equal(finished["raw"].flips()[1], raw.flips()[1])
+    assert not np.allclose(finished["centred"].flips()[0], raw.flips()[0], rtol=1e-2)
 
 
 def test_steps_of_a_run_have_independent_randomness(tmp_path):
-    tune, measure = (make_run(step).audit(tmp_path, 2, Serial()) for step in ("tune", "measure"))
-    assert (tune.scores["centred"].arms()[0] != measure.scores["centred"].arms()[0]).all()
+    tune, measure = (scores_of(make_run(step).audit(tmp_path, 2, Serial())) for step in ("tune", "measure"))
+    assert (tune["centred"].arms()[0] != measure["centred"].arms()[0]).all()
+
+
+def test_recall_returns_no_rows_without_a_finished_trial(tmp_path):
+    run = make_run("flip")
+    assert run.recall(tmp_path) == []
+    with pytest.raises(lidp.AuditFailed):
+        run.audit(tmp_path, 4, RunsNothing())
+    assert (tmp_path / run.file_name).exists()
+    assert run.recall(tmp_path) == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -82,20 +103,21 @@ def test_compute_brings_all_runs_to_a_stage_before_the_next(tmp_path, monkeypatc
     trials = []
 
     def record(run, *arguments, usual=Run.audit):
-        finished = usual(run, *arguments)
-        trials.append((run.step, finished.trials))
-        return finished
+        rows = usual(run, *arguments)
+        trials.append((run.step, rows[0]["scores"].trials))
+        return rows
 
     monkeypatch.setattr(Run, "audit", record)
+    monkeypatch.setattr("lidp.reproduce.training_runs.STAGES", (3,))
     with Store.create(tmp_path / "cells.db", {}) as store:
-        source = TrainedModels("two-stages", two_runs, stages={Scale.SMOKE: (3,)})
+        source = TrainedModels("two-stages", two_runs)
         rows, cells_left = source.compute(Session(Scale.SMOKE, store, workers))
     assert cells_left == 0
     assert trials == [("measure", 3), ("flip", 3), ("measure", 4), ("flip", 4)]
-    for row in rows:
-        whole = row.run.audit(tmp_path / "whole", 4, Serial())
+    for run in two_runs(Scale.SMOKE):
+        whole, staged = run.audit(tmp_path / "whole", 4, Serial()), select(rows, step=run.step)
         for name, array in arrays(whole).items():
-            np.testing.assert_array_equal(arrays(row)[name], array)
+            np.testing.assert_array_equal(arrays(staged)[name], array)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from lidp.reproduce import EXPERIMENTS
 from lidp.reproduce.experiment import Scale
-from lidp.reproduce.training_runs import GRADIENT_PILOTS
+from lidp.reproduce.training_runs import GRADIENT_PILOTS, STAGES
 from lidp.reproduce.training_schedules import SCHEDULES
 from lidp.reproduce.training_trials import PAPER_FACTORS, bounds_table, factors, trials_to_reach
 from lidp.trials.executors import Serial
@@ -15,7 +15,8 @@ from tests.reproduce.small_runs import make_run
 
 
 def test_bounds_table_counts_models_and_repetitions(tmp_path):
-    table = bounds_table([make_run(step).audit(tmp_path, 4, Serial()) for step in ("tune", "measure", "flip")], (2, 4))
+    steps = [make_run(step).audit(tmp_path, 4, Serial()) for step in ("tune", "measure", "flip")]
+    table = bounds_table([row for rows in steps for row in rows], (2, 4))
     rows = {(row["method"], row["candidates"], row["trials"]): row for row in table if row["score"] == "centred"}
     assert rows["2nd-order Wilson", "tail", 4]["models"] == 16 + GRADIENT_PILOTS
     assert rows["2nd-order Wilson", "tail", 2]["repetitions"] == 2
@@ -63,7 +64,7 @@ def test_paper_factors_are_complete_and_have_the_stated_means():
 def test_stages_at_the_papers_size_are_the_papers_numbers_of_trials():
     """All runs have 125 trials before one has 126, so that runs which the deadline cut short can be compared."""
     (source,) = EXPERIMENTS["fmnist-trials"].sources
-    assert source.stages[Scale.PAPER] == (125, 250, 500)
+    assert STAGES == (125, 250, 500)
     runs = source.runs(Scale.PAPER)
     assert len(runs) == 2 * 4 * 5
     assert set(runs.values()) == {1000}

@@ -227,7 +227,7 @@ def _print_json(results: dict[str, EpsilonBound | str], unfinished: bool) -> Non
         "bounds": {
             name: {**result.to_dict(), "provisional": unfinished and not METHODS[name].anytime}
             for name, result in results.items()
-            if isinstance(result, EpsilonBound)
+            if not isinstance(result, str)
         },
         "not_applicable": {name: result for name, result in results.items() if isinstance(result, str)},
         "warning": PICKING,
@@ -251,7 +251,7 @@ def _print_table(
     table.add_column("ε ≥", justify="right")
     table.add_column("guarantee")
     for name, result in results.items():
-        if isinstance(result, EpsilonBound):
+        if not isinstance(result, str):
             mark = ", provisional" if unfinished and not METHODS[name].anytime else ""
             table.add_row(name, fixed(result.epsilon, 3), f"{result.guarantee}{mark}")
     console = Console()

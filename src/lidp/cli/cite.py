@@ -21,7 +21,9 @@ WHAT is the name of a method, or the store of an audit. Without it, the entries 
 
 
 def command(
-    what: Annotated[list[str] | None, typer.Argument(help="Names of methods, or stores.", show_default=False)] = None,
+    what: Annotated[
+        list[str] | None, typer.Argument(metavar="WHAT", help="Names of methods, or stores.", show_default=False)
+    ] = None,
     modules: Import = None,
 ) -> int:
     classes = import_methods(modules)

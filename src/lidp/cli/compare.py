@@ -20,7 +20,9 @@ is not valid. The exit code is 0 whatever the verdicts.
 
 
 def command(
-    stores: Annotated[list[Path], typer.Argument(help="Files that were given as --store.", show_default=False)],
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="STORES", help="Files that were given as --store.", show_default=False)
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write an HTML page to this file.", show_default=False)
     ] = None,

@@ -22,7 +22,9 @@ Finished parts are kept: after an interrupt, run the same command again to resum
 
 
 def command(
-    names: Annotated[list[str], typer.Argument(help='Names of experiments, "all", or "list".', show_default=False)],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAMES", help='Names of experiments, "all", or "list".', show_default=False)
+    ],
     scale: Annotated[
         str,
         typer.Option(help="smoke (a test run of seconds), reduced (less data; trained models only) or paper (full size)."),

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from lidp.designs.coin_flip import CoinFlip
-from lidp.designs.design import Design
+from lidp.designs.design import Design, check_canary_design
 from lidp.designs.leave_one_out import LeaveOneOut
 from lidp.designs.pair_runs import PairRuns
 from lidp.designs.replace_one import ReplaceOne
 from lidp.errors import InvalidArgument
 
-__all__ = ["DESIGNS", "CoinFlip", "Design", "LeaveOneOut", "PairRuns", "ReplaceOne", "design_from_json"]
+__all__ = [
+    "DESIGNS",
+    "CoinFlip",
+    "Design",
+    "LeaveOneOut",
+    "PairRuns",
+    "ReplaceOne",
+    "check_canary_design",
+    "design_from_json",
+]
 
 DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (LeaveOneOut, ReplaceOne, CoinFlip, PairRuns)}
 

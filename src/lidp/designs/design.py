@@ -14,6 +14,7 @@ from lidp.arrays import Floats
 from lidp.claim import Neighbours
 from lidp.designs.layout import Layout
 from lidp.designs.trial_record import TrialRecord
+from lidp.errors import InvalidArgument
 
 Draw = Callable[[np.random.Generator, int], Any]
 """``draw(rng, size)`` returns ``size`` canaries."""
@@ -98,3 +99,14 @@ class Design(ABC):
         """Return the design as plain data, ready for JSON; :func:`design_from_json` reads it."""
         parameters = {name: str(value) if isinstance(value, StrEnum) else value for name, value in asdict(self).items()}  # type: ignore[call-overload]  # every design is a dataclass
         return {"kind": type(self).__name__, **parameters}
+
+
+def check_canary_design(design: object) -> Design:
+    """Return the design.
+
+    Raises:
+        InvalidArgument: if it is no design, or one without canaries.
+    """
+    if not isinstance(design, Design) or not design.has_canaries:
+        raise InvalidArgument(f"design must be CoinFlip, LeaveOneOut or ReplaceOne, got {design!r}")
+    return design

@@ -9,7 +9,7 @@ from typing import Any
 
 from lidp import checks
 from lidp.claim import Claim
-from lidp.designs import Design, PairRuns, design_from_json
+from lidp.designs import Design, PairRuns, check_canary_design, design_from_json
 from lidp.errors import InvalidArgument, MethodNotApplicable
 from lidp.stats.coin_wager import CoinWager
 from lidp.stats.curve_wager import CurveWager
@@ -69,8 +69,7 @@ class AuditPlan:
         independent_canaries: bool = False,
     ) -> AuditPlan:
         """Return the plan of an audit with canaries, if its parts fit together."""
-        if not isinstance(design, Design) or not design.has_canaries:
-            raise InvalidArgument(f"design must be LeaveOneOut, ReplaceOne or CoinFlip, got {design!r}")
+        check_canary_design(design)
         if design.neighbours is not claim.neighbours:
             raise InvalidArgument(
                 f"the claim is about {claim.neighbours} neighbours, the design tests {design.neighbours} ones; "

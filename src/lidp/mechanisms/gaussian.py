@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.arrays import Bools, Floats, Singles
 from lidp.claim import Neighbours
-from lidp.designs import Design
+from lidp.designs import Design, check_canary_design
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 from lidp.streams import Purpose, check_seed, trial_words
@@ -53,8 +53,7 @@ def draw_gaussian(
     """
     trials, dimension, seed = checks.count(trials=trials), checks.count(dimension=dimension), check_seed(seed)
     threads = checks.count(threads=(os.cpu_count() or 1) if threads is None else threads)
-    if not isinstance(design, Design) or not design.has_canaries:
-        raise InvalidArgument(f"design must be CoinFlip, LeaveOneOut or ReplaceOne, got {design!r}")
+    check_canary_design(design)
     draws = GaussianDraws.empty(design, trials, dimension)
     size = max(1, _SCORES_PER_BLOCK // design.canaries)
     blocks = [range(start, min(start + size, trials)) for start in range(0, trials, size)]

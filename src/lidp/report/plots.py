@@ -17,7 +17,8 @@ from lidp.result import AuditResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BLUE, _ORANGE, _RED = "#0072b2", "#e69f00", "#d55e00"
+# Colours that stay distinct in print and for colour-blind readers.
+BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#7f7f7f"
 
 
 class Plots:
@@ -34,10 +35,10 @@ class Plots:
         noise = NoiseGauge.of(self._result)
         if noise is not None:
             return _noise_gauge(noise)
-        figure = _figure(6.0, 1.6)
+        figure = new_figure(6.0, 1.6)
         axes = figure.subplots()
         data = Gauge.of(self._result)
-        axes.barh([0], [data.bound], height=0.5, color=_RED if data.refuted else _BLUE)
+        axes.barh([0], [data.bound], height=0.5, color=RED if data.refuted else BLUE)
         axes.axvline(data.claim, linestyle="--", color="white", linewidth=5)
         axes.axvline(data.claim, linestyle="--", color="black", linewidth=2)
         axes.set_xlim(0, data.most)
@@ -49,14 +50,14 @@ class Plots:
 
     def path(self) -> Figure:
         """Return the bound by number of trials, with the claim; a dot if the method gives a single bound at the end."""
-        figure = _figure()
+        figure = new_figure()
         axes = figure.subplots()
         data = BoundPath.of(self._result)
-        lines = [(data, _BLUE, "-", "lower bound")]
+        lines = [(data, BLUE, "-", "lower bound")]
         if data.point is not None:
             lines = [
-                (data, _BLUE, "-", "lower bound, by the curve"),
-                (data.point, _ORANGE, "-.", "lower bound, at this δ alone"),
+                (data, BLUE, "-", "lower bound, by the curve"),
+                (data.point, ORANGE, "-.", "lower bound, at this δ alone"),
             ]
         for path, colour, style, label in lines:
             if path.has_path:
@@ -66,7 +67,7 @@ class Plots:
                 axes.set_xlim(left=0)
         if data.fell_at is not None:
             axes.axvline(data.fell_at, linestyle=":", color="black", label="curve refuted")
-        axes.axhline(data.claim, linestyle="--", color=_RED, label="claim")
+        axes.axhline(data.claim, linestyle="--", color=RED, label="claim")
         axes.set_xlabel(unit(self._result))
         axes.set_ylabel("ε")
         axes.set_ylim(bottom=0)
@@ -76,10 +77,10 @@ class Plots:
 
     def scores(self) -> Figure:
         """Return the distributions of the scores of inserted and held-out canaries."""
-        figure = _figure()
+        figure = new_figure()
         axes = figure.subplots()
         data = ScoreDistributions.of(self._result.scores)
-        for label, shares, colour in (("inserted", data.inserted, _BLUE), ("held-out", data.held_out, _ORANGE)):
+        for label, shares, colour in (("inserted", data.inserted, BLUE), ("held-out", data.held_out, ORANGE)):
             axes.stairs(shares, data.edges, fill=True, alpha=0.3, color=colour)
             axes.stairs(shares, data.edges, color=colour, label=label)
         axes.set_xlabel("score")
@@ -89,19 +90,19 @@ class Plots:
 
     def roc(self) -> Figure:
         """Return the ROC curve with its band and the region that a true claim excludes; the verdict rests on the bound alone."""
-        figure = _figure(5.0, 4.6)
+        figure = new_figure(5.0, 4.6)
         axes = figure.subplots()
         data = RocCurve.of(self._result)
         tested = self._result.bound.curve
         claim = self._result.claim
         corners = excluded_corners(claim) if tested is None else TradeOff.of(tested, claim.epsilon).excluded_corners()
         for (x, y), label in zip(corners, ("excluded by a true claim", None), strict=True):
-            axes.fill(x, y, color=_RED, alpha=0.15, linewidth=0, label=label)
+            axes.fill(x, y, color=RED, alpha=0.15, linewidth=0, label=label)
         if data.reach_inserted is not None:
             for edge, label in ((data.upper(), "band"), (data.lower(), None)):
-                axes.plot(*edge, color=_BLUE, linewidth=0.8, linestyle="-.", label=label)
+                axes.plot(*edge, color=BLUE, linewidth=0.8, linestyle="-.", label=label)
         axes.plot([0, 1], [0, 1], ":", color="grey")
-        axes.plot([0, *data.held_out], [0, *data.inserted], color=_BLUE, label="ROC")
+        axes.plot([0, *data.held_out], [0, *data.inserted], color=BLUE, label="ROC")
         axes.set_xlabel("held-out scores at or above the threshold")
         axes.set_ylabel("inserted scores at or above the threshold")
         axes.set_aspect("equal")
@@ -118,18 +119,18 @@ class Plots:
         if data is None:
             raise InvalidArgument("there is no trade-off to plot: this audit tested a point (ε, δ), not a privacy curve")
         roc = RocCurve.of(self._result)
-        figure = _figure(5.0, 4.6)
+        figure = new_figure(5.0, 4.6)
         axes = figure.subplots()
         claimed = data.claimed
         axes.fill_between(
-            claimed.false_positives, claimed.false_negatives, color=_RED, alpha=0.15, linewidth=0, label="excluded"
+            claimed.false_positives, claimed.false_negatives, color=RED, alpha=0.15, linewidth=0, label="excluded"
         )
         axes.plot([0, 1], [1, 0], ":", color="grey")
-        axes.plot(claimed.false_positives, claimed.false_negatives, "--", color=_RED, label="claim")
+        axes.plot(claimed.false_positives, claimed.false_negatives, "--", color=RED, label="claim")
         if data.exceeded is not None:
             other = data.exceeded
             axes.plot(other.false_positives, other.false_negatives, "-.", color="black", label="shown to be exceeded")
-        axes.plot([0, *roc.held_out], [1, *(1 - roc.inserted)], color=_BLUE, label="observed")
+        axes.plot([0, *roc.held_out], [1, *(1 - roc.inserted)], color=BLUE, label="observed")
         axes.set_xlabel("false positive rate")
         axes.set_ylabel("false negative rate")
         axes.set_aspect("equal")
@@ -147,7 +148,7 @@ class Plots:
             raise InvalidArgument(
                 "there is no correlation to plot: it needs two canaries per trial, three trials, and scores that vary"
             )
-        figure = _figure(4.6 * len(correlations), 4.2)
+        figure = new_figure(4.6 * len(correlations), 4.2)
         for axes, data in zip(np.atleast_1d(figure.subplots(1, len(correlations))), correlations, strict=True):
             image = axes.imshow(data.matrix, vmin=-1, vmax=1, cmap="RdBu_r")
             axes.set_title(f"{data.arm} canaries, mean {data.mean:.3f}")
@@ -163,10 +164,10 @@ class Plots:
         facts = TrialFacts.of(self._result.notes)
         if not facts.series:
             raise InvalidArgument("there is nothing to plot: this result has no notes of its trials")
-        figure = _figure(6.0, 2.2 * len(facts.series))
+        figure = new_figure(6.0, 2.2 * len(facts.series))
         for axes, data in zip(np.atleast_1d(figure.subplots(len(facts.series), 1)), facts.series, strict=True):
-            axes.fill_between(data.last, data.low, data.high, step="pre", color=_BLUE, alpha=0.2, linewidth=0)
-            axes.step(data.last, data.mean, where="pre", color=_BLUE, marker="o" if len(data.last) == 1 else None)
+            axes.fill_between(data.last, data.low, data.high, step="pre", color=BLUE, alpha=0.2, linewidth=0)
+            axes.step(data.last, data.mean, where="pre", color=BLUE, marker="o" if len(data.last) == 1 else None)
             axes.set_ylabel(_literal(data.name))
         figure.axes[-1].set_xlabel("trial")
         return figure
@@ -174,10 +175,10 @@ class Plots:
 
 def _noise_gauge(data: NoiseGauge) -> Figure:
     """Return the claimed noise (dashed mark) and the amounts of noise that are excluded (bar)."""
-    figure = _figure(6.0, 1.6)
+    figure = new_figure(6.0, 1.6)
     axes = figure.subplots()
     if data.noise is not None:
-        axes.barh([0], [data.most - data.noise], left=data.noise, height=0.5, color=_RED if data.refuted else _BLUE)
+        axes.barh([0], [data.most - data.noise], left=data.noise, height=0.5, color=RED if data.refuted else BLUE)
     axes.axvline(1.0, linestyle="--", color="white", linewidth=5)
     axes.axvline(1.0, linestyle="--", color="black", linewidth=2)
     axes.set_xlim(0, data.most)
@@ -188,7 +189,12 @@ def _noise_gauge(data: NoiseGauge) -> Figure:
     return figure
 
 
-def _figure(width: float = 6.0, height: float = 3.5) -> Figure:
+def new_figure(width: float = 6.0, height: float = 3.5) -> Figure:
+    """Return an empty figure of this size in inches.
+
+    Raises:
+        InvalidArgument: if matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:

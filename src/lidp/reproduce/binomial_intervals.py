@@ -48,15 +48,10 @@ def _run(cell: Row) -> list[Row]:
     return rows
 
 
-def _table(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows by interval and n."""
-    return sorted(rows, key=lambda row: (row["interval"], row["trials"]))
-
-
 @experiment(
     "binomial-intervals",
     "expected widths of 95 % intervals for a binomial proportion of 0.1 against n",
-    _table,
+    lambda rows: sorted(rows, key=lambda row: (row["interval"], row["trials"])),
     Simulation("binomial-intervals", _cells, _run),
 )
 def binomial_intervals(table: Sequence[Row]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from lidp.designs import LeaveOneOut
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.simulation import Simulation
-from lidp.reproduce.tables import Row, group, mean_and_error, select
+from lidp.reproduce.tables import Row, mean_and_error, select, sorted_groups
 from lidp.stats.xbern import histogram_moments, tail_histogram
 
 RESOLVED = 3.0
@@ -69,8 +69,8 @@ def _table(rows: Sequence[Row]) -> list[Row]:
     """Return means and mean sizes of both differences, and the mean size that independent canaries would show."""
     columns = ("axis", "arm", "nominal_epsilon", "canaries", "dimension", "trials")
     table = []
-    for key, repetitions in sorted(group(rows, *columns).items()):
-        line: Row = dict(zip(columns, key, strict=True)) | {"repetitions": len(repetitions)}
+    for line, repetitions in sorted_groups(rows, *columns):
+        line["repetitions"] = len(repetitions)
         rate, count = float(np.mean([row["rate"] for row in repetitions])), line["canaries"]
         noise = math.sqrt(4 / (math.pi * line["trials"] * count * (count - 1)))
         line["size_if_independent"] = rate * (1 - rate) * noise

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from lidp.reproduce.tables import Row
 from lidp.store import Store
@@ -103,7 +103,7 @@ class Source(ABC):
     """patterns of the source files that determine its results; cells computed by other code are not mixed with them"""
 
     @abstractmethod
-    def compute(self, session: Session) -> tuple[list[Any], int]:
+    def compute(self, session: Session) -> tuple[list[Row], int]:
         """Compute the missing cells; return the rows of all cells, and the number of cells that the deadline left out."""
 
 
@@ -114,7 +114,7 @@ class Experiment:
     name: str
     about: str
     """what it shows, in one line"""
-    table: Callable[[Sequence[Any]], list[Row]]
+    table: Callable[[Sequence[Row]], list[Row]]
     """makes the table that is written as a CSV file, from the rows of all sources"""
     sources: tuple[Source, ...]
     findings: Callable[[Sequence[Row]], Iterable[Finding]]
@@ -127,13 +127,17 @@ class Experiment:
 
 
 def experiment(
-    name: str, about: str, table: Callable[[Sequence[Any]], list[Row]], *sources: Source
+    name: str, about: str, table: Callable[[Sequence[Row]], list[Row]], *sources: Source
 ) -> Callable[[Callable[[Sequence[Row]], Iterable[Finding]]], Experiment]:
     """Return a decorator that makes an experiment of the function that compares its table with the paper."""
     return partial(Experiment, name, about, table, sources)
 
 
+def key_of(settings: Row) -> str:
+    """Return settings as text, the same for equal settings: the name under which a store keeps the rows of a cell."""
+    return json.dumps(settings, sort_keys=True)
+
+
 def seed_of(settings: Row) -> int:
     """Return a seed that depends on these settings only."""
-    text = json.dumps(settings, sort_keys=True)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256(key_of(settings).encode()).digest()[:8], "big")

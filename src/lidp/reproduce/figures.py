@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from lidp.report.plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, new_figure
 from lidp.reproduce.correlation import FITTED, MOMENTS, fitted, slope
 from lidp.reproduce.models_needed import TARGETS
 from lidp.reproduce.setting import NO_CANDIDATES, SINGLE
 from lidp.reproduce.svg import shorten_svg
 from lidp.reproduce.tables import Row, group, select
 
-# Colours that stay distinct in print and for colour-blind readers.
-BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#7f7f7f"
-Panel = tuple[Axes, Any, list[Row]]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Panel: TypeAlias = "tuple[Axes, Any, list[Row]]"
 _NAMES = {
     "trials": "trials n",
     "canaries": "canaries K",
@@ -90,7 +90,7 @@ _MODELS_LINES = [
 
 def _subplots(columns: int, *, width: float, height: float, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Return a figure of panels, and the panels row by row."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = new_figure(width, height)
     return figure, list(np.ravel(figure.subplots(rows, columns)))
 
 
@@ -305,6 +305,8 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
 
 def write_figure(path: Path, experiment: str, table: Sequence[Row]) -> None:
     """Draw the table of an experiment and write the figure as SVG, the same bytes each time."""
+    import matplotlib as mpl
+
     with mpl.rc_context({"svg.hashsalt": experiment, "svg.fonttype": "none", "font.size": 9}):
         text = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))

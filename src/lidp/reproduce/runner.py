@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import lidp
 from lidp import checks
+from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.report.plots import new_figure
 from lidp.reproduce.catalogue import EXPERIMENTS
 from lidp.reproduce.experiment import Finding, Progress, Scale, Session, Source
+from lidp.reproduce.figures import write_figure
 from lidp.reproduce.tables import Row, write_table
 from lidp.store import Store
-
-_PACKAGES = ("lidp", "numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Reproduction:
             "about": EXPERIMENTS[self.experiment].about,
             "scale": str(self.scale),
             "command": f"lidp reproduce {self.experiment} --scale {self.scale}",
-            "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
+            "versions": versions(),
             "source": digest_code(EXPERIMENTS[self.experiment].sources),
             "cells_left": self.cells_left,
             "findings": [{**asdict(finding), "holds": self.holds(finding)} for finding in self.findings],
@@ -78,12 +76,9 @@ def reproduce(
         raise InvalidArgument(f"{name} has no scale {scale}; it has {' and '.join(experiment.scales)}")
     workers = checks.count(workers=workers)
     deadline = None if minutes is None else time.monotonic() + 60 * checks.positive(minutes=minutes)
-    try:
-        from lidp.reproduce.figures import write_figure
-    except ImportError:
-        raise InvalidArgument("figures need matplotlib; pip install 'lidp[plot]'") from None
+    new_figure()  # without matplotlib, fail before anything is computed
     folder = _make_folder(Path(out) / experiment.name)
-    rows: list[Any] = []
+    rows: list[Row] = []
     cells_left = 0
     for source in experiment.sources:
         with _opened_store(_make_folder(Path(out) / source.name), source, scale) as store:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from lidp._runtime.interrupts import Interrupts
 from lidp._runtime.workers import die_with_parent, ignore_interrupts, use_one_core
 from lidp.errors import AuditFailed
-from lidp.reproduce.experiment import Scale, Session, Source
+from lidp.reproduce.experiment import Scale, Session, Source, key_of
 from lidp.reproduce.tables import Row
 
 
@@ -32,7 +30,7 @@ class Simulation(Source):
     scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.PAPER)
     code = ("streams.py", "scores.py", "reproduce/setting.py", "mechanisms/*.py", "_compiled/*.py", "stats/*.py")
 
-    def compute(self, session: Session) -> tuple[list[Any], int]:
+    def compute(self, session: Session) -> tuple[list[Row], int]:
         cells = [(key_of(cell), cell) for cell in self.cells(session.scale)]
         finished: dict[str, list[Row]] = {key: rows for key, _ in cells if (rows := session.store.fact(key)) is not None}
         missing = {} if session.is_over() else {key: cell for key, cell in cells if key not in finished}
@@ -52,11 +50,6 @@ class Simulation(Source):
                         other.cancel()
         rows = [row for key, _ in cells for row in finished.get(key, [])]
         return rows, sum(key not in finished for key, _ in cells)
-
-
-def key_of(cell: Row) -> str:
-    """Return the name under which a store keeps the rows of a cell, the same for equal settings."""
-    return json.dumps(cell, sort_keys=True)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from lidp.reproduce import setting
 from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.setting import SINGLE
 from lidp.reproduce.simulation import Simulation
-from lidp.reproduce.tables import Row, average, group, mean_and_error, select
+from lidp.reproduce.tables import Row, average, group, mean_and_error, select, sorted_groups
 
 _SINGLE_FACTOR = 16
 """How many times more repetitions and tunings one canary gets: it is noisier, cheaper, and compared with K canaries."""
@@ -156,13 +156,13 @@ def _bias_variance_table(rows: Sequence[Row]) -> list[Row]:
         for key, repetitions in group(measured, *columns, "method").items()
     }
     table = []
-    for nominal, candidates, canaries in sorted(group(measured, *columns)):
+    for line, _ in sorted_groups(measured, *columns):
+        nominal, candidates, canaries = line.values()
         first, alone = bounds[nominal, candidates, canaries, FIRST], bounds.get((nominal, candidates, 1, FIRST))
         if alone is None:  # the deadline left out one canary
             continue
         mean, error = mean_and_error(list(first.values()))
         base, base_error = mean_and_error(list(alone.values()))
-        line: Row = dict(zip(columns, (nominal, candidates, canaries), strict=True))
         line |= {"bias": mean - base, "bias_error": 0.0 if canaries == 1 else math.hypot(error, base_error)}
         for order, method in ((2, SECOND), (4, FOURTH)):
             # Both orders see the same trials, hence differences repetition by repetition.

@@ -1,4 +1,4 @@
-"""Tables as lists of rows: select, group and average rows; write and read CSV files."""
+"""Tables as lists of rows: select, group and average rows; write CSV files."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ def group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]
     return dict(groups)
 
 
+def sorted_groups(rows: Iterable[Row], *columns: str) -> list[tuple[Row, list[Row]]]:
+    """Return each combination of values in these columns, as the beginning of a row, with the rows that have it; sorted."""
+    return [(dict(zip(columns, values, strict=True)), same) for values, same in sorted(group(rows, *columns).items())]
+
+
 def average(rows: Iterable[Row], *columns: str) -> list[Row]:
     """Return the mean ε̂ of repetitions: one row per combination of values in these columns, sorted by them."""
     table = []
-    for values, repetitions in sorted(group(rows, *columns).items()):
+    for line, repetitions in sorted_groups(rows, *columns):
         mean, error = mean_and_error([row["epsilon"] for row in repetitions])
-        means = {"epsilon_hat": mean, "standard_error": error, "repetitions": len(repetitions)}
-        table.append(dict(zip(columns, values, strict=True)) | means)
+        table.append(line | {"epsilon_hat": mean, "standard_error": error, "repetitions": len(repetitions)})
     return table
 
 
@@ -49,18 +53,3 @@ def write_table(path: Path, table: Sequence[Row]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table[0])
         writer.writerows([f"{value:.6g}" if isinstance(value, float) else value for value in row.values()] for row in table)
-
-
-def read_table(path: Path) -> list[Row]:
-    """Return the table of a CSV file, with numbers as numbers."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{name: _parse(text) for name, text in row.items()} for row in csv.DictReader(file)]
-
-
-def _parse(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.setting import SINGLE
-from lidp.reproduce.tables import Row, group, mean_and_error, select
-from lidp.reproduce.training_runs import CANARIES, STEPS, FinishedRun, Run, TrainedModels
+from lidp.reproduce.tables import Row, group, mean_and_error, select, sorted_groups
+from lidp.reproduce.training_runs import CANARIES, STEPS, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
 from lidp.reproduce.training_trials import JUDGED, bounds_table, nominal_epsilons
 
@@ -33,14 +34,10 @@ def _runs(scale: Scale) -> dict[Run, int]:
 _SOURCE = TrainedModels("fmnist-canaries", _runs)
 
 
-def _bounds_table(runs: Sequence[FinishedRun]) -> list[Row]:
-    return bounds_table(runs, list(TRIALS.values()))
-
-
 @experiment(
     "fmnist-canaries",
     "ε̂ against the number of canaries K for trained models: fmnist-linear",
-    _bounds_table,
+    partial(bounds_table, trials=tuple(TRIALS.values())),
     _SOURCE,
 )
 def fmnist_canaries(table: Sequence[Row]) -> Iterator[Finding]:
@@ -60,21 +57,19 @@ def fmnist_canaries(table: Sequence[Row]) -> Iterator[Finding]:
             yield Finding(statement, share, at_least=least, note=note)
 
 
-def _utility_table(runs: Sequence[FinishedRun]) -> list[Row]:
+def _utility_table(runs: Sequence[Row]) -> list[Row]:
     """Return the mean test accuracy of the models at each K."""
-    columns = ("canary", "nominal_epsilon", "canaries")
-    rows = [one.run.columns | {"accuracy": accuracy} for one in runs for accuracy in _block_means(one)]
     table = []
-    for key, blocks in sorted(group(rows, *columns).items()):
-        mean, error = mean_and_error([row["accuracy"] for row in blocks])
-        table.append(dict(zip(columns, key, strict=True)) | {"accuracy": mean, "standard_error": error})
+    for line, steps in sorted_groups(select(runs, score="centred"), "canary", "nominal_epsilon", "canaries"):
+        mean, error = mean_and_error([accuracy for step in steps for accuracy in _block_means(step)])
+        table.append(line | {"accuracy": mean, "standard_error": error})
     return table
 
 
-def _block_means(finished: FinishedRun) -> list[float]:
+def _block_means(run: Row) -> list[float]:
     """Return the mean accuracies of blocks of trials."""
-    size = next(BLOCKS[scale] for scale, schedule in SCHEDULES[_PAIR].items() if schedule == finished.run.schedule)
-    values = finished.accuracies
+    size = next(BLOCKS[scale] for scale, schedule in SCHEDULES[_PAIR].items() if schedule.records == run["records"])
+    values = run["accuracies"]
     return [float(np.mean(np.ravel(values[first : first + size]))) for first in range(0, len(values), size)]
 
 

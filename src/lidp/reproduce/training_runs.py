@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +30,8 @@ CANARIES = ("tail-example", "random-gradient")
 """The paper's two kinds: data poisoning and random gradients."""
 STEPS = ("tune", "measure", "flip")
 """Leave-one-out trials to tune thresholds on, others to compute bounds on, and coin-flip trials."""
+STAGES = (125, 250, 500)
+"""Numbers of trials that all runs reach before any run goes on: however far time allows, runs can be compared."""
 GRADIENT_PILOTS = 4
 """Pilot models, trained without noise, for canaries that are gradients."""
 
@@ -49,8 +51,8 @@ class Run:
     @property
     def columns(self) -> Row:
         """The columns of tables that describe it."""
-        names = {"pair": self.pair, "records": self.schedule.records, "canary": self.canary}
-        return names | {"nominal_epsilon": self.nominal, "canaries": self.canaries}
+        trained = {"pair": self.pair, "records": self.schedule.records, "nominal_epsilon": self.nominal, "seed": self.seed}
+        return trained | {"canary": self.canary, "canaries": self.canaries, "step": self.step, "pilots": self.pilots}
 
     @property
     def claim(self) -> lidp.Claim:
@@ -77,8 +79,8 @@ class Run:
         """The name of its store."""
         return f"{self.canary}-epsilon-{self.nominal:g}-canaries-{self.canaries}-{self.step}-{self.audit_seed:016x}.db"
 
-    def audit(self, folder: Path, trials: int, executor: Executor, watch: Any = None) -> FinishedRun:
-        """Run the audit, or resume it, as far as the executor goes, and return its finished trials."""
+    def audit(self, folder: Path, trials: int, executor: Executor, watch: Any = None) -> list[Row]:
+        """Run the audit, or resume it, as far as the executor goes, and return the rows of its finished trials."""
         result = lidp.audit(
             _target(replace(self, step="")),
             claim=self.claim,
@@ -91,38 +93,20 @@ class Run:
             executor=executor,
             watch=watch,
         )
-        return FinishedRun.of(self, result)
+        return self._rows(result)
 
-    def recall(self, folder: Path) -> FinishedRun | None:
-        """Return the finished trials of its store, None if there are none."""
+    def recall(self, folder: Path) -> list[Row]:
+        """Return the rows of the finished trials in its store; none if there is no store or no finished trial."""
         store = folder / self.file_name
-        if not store.exists():
-            return None
         try:
-            result = lidp.result_of(store)
+            return self._rows(lidp.result_of(store)) if store.exists() else []
         except lidp.AuditFailed:  # no trial is finished
-            return None
-        return FinishedRun.of(self, result)
+            return []
 
+    def _rows(self, result: lidp.AuditResult) -> list[Row]:
+        """Return a row with the centred scores of an audit, and one with the raw scores that its trials noted.
 
-@dataclass(frozen=True)
-class FinishedRun:
-    """The finished trials of a run."""
-
-    run: Run
-    scores: dict[str, lidp.Scores]
-    """by kind: centred and raw"""
-    accuracies: list[list[float]]
-    """for each trial the test accuracy of each of its models"""
-
-    @property
-    def trials(self) -> int:
-        """Number of finished trials."""
-        return len(self.accuracies)
-
-    @classmethod
-    def of(cls, run: Run, result: lidp.AuditResult) -> FinishedRun:
-        """Take the scores of an audit, and the raw scores and accuracies that its trials noted.
+        Both have the test accuracies of the models, trial by trial.
 
         Raises:
             AuditFailed: if a trial failed, which training does only for want of memory or disk space.
@@ -131,7 +115,7 @@ class FinishedRun:
             if note.failures:
                 reason = next(iter(note.failures.values())).strip().splitlines()[-1]
                 raise lidp.AuditFailed(
-                    f"trial {note.index} of {run.file_name} failed ({reason}); delete that file and run again"
+                    f"trial {note.index} of {self.file_name} failed ({reason}); delete that file and run again"
                 )
         # Trials are left out because of the deadline, which does not depend on scores.
         centred = result.scores.as_planned()
@@ -141,48 +125,50 @@ class FinishedRun:
             name: np.array([json.loads(note.metadata[f"{name}_raw"]) for note in result.notes]) for name in arms
         }
         accuracies = [[note.metadata[f"{name}_accuracy"] for name in arms] for note in result.notes]
-        return cls(run, {"centred": centred, "raw": lidp.Scores(**arrays | raw)}, accuracies)
+        both = {"centred": centred, "raw": lidp.Scores(**arrays | raw)}
+        return [self.columns | {"score": kind, "scores": both[kind], "accuracies": accuracies} for kind in SCORES]
 
 
 @dataclass(frozen=True)
 class TrainedModels(Source):
-    """Audits of trained models. Its cells are trials, and its rows are finished runs."""
+    """Audits of trained models. Its cells are trials; its rows hold the scores of a run, of either kind."""
 
     name: str
     runs: Callable[[Scale], dict[Run, int]]
     """returns the runs in the order in which they are computed, with the number of trials of each"""
-    stages: Mapping[Scale, Sequence[int]] = field(default_factory=dict)
-    """numbers of trials that all runs reach before any run goes on to the next"""
     scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)
     code = (
         "streams.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py", "training/*.py",
         "reproduce/training_runs.py",
     )  # fmt: skip
 
-    def compute(self, session: Session) -> tuple[list[Any], int]:
+    def compute(self, session: Session) -> tuple[list[Row], int]:
         runs = self.runs(session.scale)
-        planned = sum(runs.values())
         folder = session.store.path.parent / "runs"
-        finished = {run: kept for run in runs if (kept := run.recall(folder)) is not None}
-        for stage in (*self.stages.get(session.scale, ()), max(runs.values())):
+        finished = {run: run.recall(folder) for run in runs}
+        for stage in (*STAGES, max(runs.values())):
             for run, trials in runs.items():
-                done = finished[run].trials if run in finished else 0
-                if session.is_over() or done >= min(stage, trials):
+                if _trials(finished[run]) >= min(stage, trials) or session.is_over():
                     continue
-                others = sum(one.trials for one in finished.values()) - done
                 # A trial draws from its random streams alone: running it again after a process died changes nothing.
                 executor = _StageExecutor(session.workers, retry=True, stage=stage, is_over=session.is_over)
-                watch = functools.partial(self._report, session, others, planned)
+                others = sum(_trials(rows) for other, rows in finished.items() if other != run)
+                watch = functools.partial(self._report, session, others, sum(runs.values()))
                 try:
                     finished[run] = run.audit(folder, trials, executor, watch)
                 except lidp.AuditFailed:
                     if not session.is_over():  # else no trial was finished before the deadline
                         raise
-        rows = [finished[run] for run in runs if run in finished]
-        return rows, planned - sum(one.trials for one in rows)
+        done = sum(map(_trials, finished.values()))
+        return [row for run in runs for row in finished[run]], sum(runs.values()) - done
 
     def _report(self, session: Session, others: int, planned: int, progress: lidp.Progress) -> None:
         session.report(self.name, others + progress.done, planned)
+
+
+def _trials(rows: Sequence[Row]) -> int:
+    """Return the number of finished trials of a run, from its rows."""
+    return rows[0]["scores"].trials if rows else 0
 
 
 @dataclass(frozen=True, kw_only=True)

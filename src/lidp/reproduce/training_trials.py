@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Experiment, Finding, Scale, experiment
 from lidp.reproduce.models_needed import models_to_reach
 from lidp.reproduce.setting import SINGLE
 from lidp.reproduce.tables import Row, average, group, select
-from lidp.reproduce.training_runs import CANARIES, SCORES, STEPS, FinishedRun, Run, TrainedModels
+from lidp.reproduce.training_runs import CANARIES, STEPS, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
 from lidp.scores import Scores
 
@@ -41,24 +41,21 @@ def nominal_epsilons(scale: Scale) -> list[float]:
     return sorted(NOMINAL if scale is not Scale.SMOKE else NOMINAL[2:], key=lambda epsilon: abs(epsilon - 8))
 
 
-def bounds_table(runs: Sequence[FinishedRun], trials: Sequence[int]) -> list[Row]:
+def bounds_table(runs: Sequence[Row], trials: Sequence[int]) -> list[Row]:
     """Return ε̂ of every method on both kinds of scores, for each number of trials.
 
     Disjoint parts of a run are repetitions; the largest number of trials has one repetition per seed. A method that tunes a
     threshold does so on a part of the tuning run, whose models are counted. Unfinished runs contribute what they have.
     """
-    together: dict[Run, dict[str, FinishedRun]] = {}
-    for one in runs:
-        together.setdefault(replace(one.run, step=""), {})[one.run.step] = one
-    rows = []
-    for run, steps in together.items():
-        for score, n in itertools.product(SCORES, trials):
-            pilots = run.pilots if score == "centred" or run.canary == "tail-example" else 0
-            for bound in _bounds({step: _parts(one.scores[score], n) for step, one in steps.items()}):
-                row = run.columns | {"score": score, "trials": n} | bound
-                row |= setting.method_and_models(row)
-                rows.append(row | {"models": row["models"] + pilots})
     kind = ("pair", "canary", "nominal_epsilon", "canaries", "score")
+    rows = []
+    for steps, n in itertools.product(group(runs, *kind, "seed").values(), trials):
+        run = steps[0]
+        pilots = run["pilots"] if run["score"] == "centred" or run["canary"] == "tail-example" else 0
+        for bound in _bounds({step["step"]: _parts(step["scores"], n) for step in steps}):
+            row = run | {"trials": n} | bound
+            row |= setting.method_and_models(row)
+            rows.append(row | {"models": row["models"] + pilots})
     return average(rows, *kind, "method", "candidates", "trials", "models")
 
 
@@ -142,10 +139,6 @@ def _wager_findings(which: str, rows: Sequence[Row]) -> Iterator[Finding]:
             yield Finding(statement, most["models"] / needed, at_least=_MODELS_RATIO, note=f"{note}{needed:,}")
 
 
-def _trials_table(runs: Sequence[FinishedRun]) -> list[Row]:
-    return bounds_table(runs, TRIALS)
-
-
 def _trials_findings(table: Sequence[Row]) -> Iterator[Finding]:
     """Rank K = 16 and K = 1 at the same number of trials, and compare the models of both with those of the coin wager."""
     groups = group(table, "canary", "nominal_epsilon").items()
@@ -174,9 +167,8 @@ def _trials_experiment(name: str, pair: str, *, reduced: int, seeds: int = 1) ->
         }
 
     about = f"ε̂ against the number of trials n for trained models, K = 16 against K = 1: {pair}"
-    # At the paper's size runs can be compared however far time allows.
-    source = TrainedModels(name, runs, stages={Scale.PAPER: (125, 250, 500)})
-    return Experiment(name, about, _trials_table, (source,), _trials_findings)
+    table = partial(bounds_table, trials=TRIALS)
+    return Experiment(name, about, table, (TrainedModels(name, runs),), _trials_findings)
 
 
 SECTION_6_TRIALS = (
@@ -189,7 +181,7 @@ SECTION_6_TRIALS = (
 @experiment(
     "table-1",
     "times fewer trials with K = 16 canaries than with one, for all data sets and models (Table 1)",
-    lambda runs: factors(_trials_table(runs)),
+    lambda runs: factors(bounds_table(runs, TRIALS)),
     *(source for trials in SECTION_6_TRIALS for source in trials.sources),
 )
 def table_1(table: Sequence[Row]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lidp.reproduce import setting
 from lidp.reproduce.experiment import Finding, Scale, experiment
 from lidp.reproduce.tables import Row, average, group, select
-from lidp.reproduce.training_runs import GRADIENT_PILOTS, FinishedRun, Run, TrainedModels
+from lidp.reproduce.training_runs import GRADIENT_PILOTS, Run, TrainedModels
 from lidp.reproduce.training_schedules import SCHEDULES
 
 MEASURED = (16, 32, 48, 64, 96, 128)
@@ -49,13 +49,12 @@ def _runs(scale: Scale) -> dict[Run, int]:
     return runs
 
 
-def _table(runs: Sequence[FinishedRun]) -> list[Row]:
+def _table(runs: Sequence[Row]) -> list[Row]:
     """Return the mean ε̂ over seeds at numbers of models that all seeds have reached."""
     columns = ("records", "nominal_epsilon", "canary", "canaries")
-    scored = [one.run.columns | {"scores": one.scores["centred"]} for one in runs]
     rows = [
         row | {"models": models} | setting.bet("coin wager", row["scores"][: models - GRADIENT_PILOTS])
-        for seeds in group(scored, *columns).values()
+        for seeds in group(select(runs, score="centred"), *columns).values()
         for models in MEASURED
         if models - GRADIENT_PILOTS <= min(row["scores"].trials for row in seeds)
         for row in seeds
