@@ -91,13 +91,13 @@ def federated_target(
     the model is trained, and scores use the loss of the final model on them.
 
     Args:
-        train: ``train(clients, planting) -> model``. All randomness should come from the generator ``planting.rng``, or be seeded
-            from it; the global generators are seeded too. Public quantities, such as the divisor of the sums, must not depend on the
-            number of clients: canaries are among them in some runs and not in others. With ``canaries`` it may ignore the other
-            methods of ``planting``.
+        train: ``train(clients, planting) -> model``. All randomness should come from the generator ``planting.rng``, or be
+            seeded from it; the global generators are seeded too. Public quantities, such as the divisor of sums, must not depend
+            on the number of clients: canaries are among them in some runs and not in others. With ``canaries`` it may ignore the
+            other methods of ``planting``.
         clients: one item per client, such as its arrays. Every run gets copies.
-        noise_multiplier: the noise multiplier that the accountant was told: the standard deviation of the noise in the sums, divided
-            by the clipping norm of an update.
+        noise_multiplier: the noise multiplier that the accountant was told: the standard deviation of the noise in the sums,
+            divided by the clipping norm of an update.
         sampling_rate: the probability of Poisson sampling with which a client takes part in a round, as told to the accountant.
         rounds: the number of rounds that the accountant was told.
         canary: the kind of update: "dirac-gradient" (default), along one parameter, or "random-gradient".
