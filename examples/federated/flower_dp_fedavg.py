@@ -1,13 +1,14 @@
-"""Audit DP-FedAvg on Flower's simulation, with its noise and with half of it: python examples/federated/flower_dp_fedavg.py [trials]
+"""Audit DP-FedAvg on Flower's simulation, with its noise and with half of it: python examples/federated/flower_dp_fedavg.py
 
-Needs `pip install "lidp[federated]"`. Everything runs on this machine. The server's strategy samples clients by Poisson sampling,
-clips their updates, adds them up, and adds noise; the audit adds whole clients to the sums before the noise (`planting.add`), and
-reads what every round releases (`planting.released`).
+Needs `pip install "lidp[federated]"`. Everything runs on this machine. Give noise multipliers as arguments to audit others. The
+server's strategy samples clients by Poisson sampling, clips their updates, adds them up, and adds noise. The audit adds whole
+clients to the sums before the noise (`planting.add`), and reads what every round releases (`planting.released`).
 """
 
 import logging
 import os
 import sys
+import time
 from functools import partial
 
 import numpy as np
@@ -101,8 +102,10 @@ def train(clients, planting, noise=NOISE):
     @server.main()
     def main(grid, context):
         try:
+            while len(list(grid.get_node_ids())) < len(clients):  # Flower starts this while nodes still register
+                time.sleep(0.05)
             strategy.start(grid, ArrayRecord([strategy.weights]), num_rounds=ROUNDS)
-        except BaseException as error:  # Flower runs this in a thread, and would not pass on all errors
+        except BaseException as error:  # noqa: BLE001  # Flower's thread would not pass it on
             errors.append(error)
 
     run_simulation(server, make_client_app(clients), num_supernodes=len(clients), backend_config=BACKEND)
@@ -123,8 +126,7 @@ def make_clients(number=8, examples=30):
 
 
 if __name__ == "__main__":
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    for noise in (NOISE, NOISE / 2):
+    for noise in [float(argument) for argument in sys.argv[1:]] or [NOISE, NOISE / 2]:
         print(
             audit_federated(
                 partial(train, noise=noise),
@@ -133,7 +135,7 @@ if __name__ == "__main__":
                 sampling_rate=RATE,
                 rounds=ROUNDS,
                 delta=1e-5,
-                trials=trials,
+                trials=1,
                 design=CoinFlip(FEATURES * CLASSES),
                 independent_canaries=True,  # each canary changes one weight of its own
                 name=f"Flower with noise {noise:g}",
