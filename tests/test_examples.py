@@ -100,12 +100,12 @@ def test_the_example_of_flowers_rules():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "verdict"), [(1.0, "not refuted"), (0.5, "refuted")])
-def test_the_example_on_flowers_simulation(noise, verdict):
+def test_the_example_on_flowers_simulation():
     pytest.importorskip("flwr", reason="needs the extra federated: Flower and the version of Ray that it asks for")
-    found = run(EXAMPLES / "federated" / "flower_dp_fedavg.py", noise)
+    found = run(EXAMPLES / "federated" / "flower_dp_fedavg.py")
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith(f"{verdict}: Flower with noise {noise:g}, all steps claims the privacy curve of DP-SGD")
+    lines = [line.partition(":")[0] for line in found.stdout.splitlines() if not line.startswith(" ")]
+    assert lines == ["not refuted", "refuted"]
 
 
 @pytest.mark.slow

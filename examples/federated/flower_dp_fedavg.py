@@ -1,6 +1,6 @@
 """Audit DP-FedAvg on Flower's simulation, with its noise and with half of it: python examples/federated/flower_dp_fedavg.py
 
-Needs `pip install "lidp[federated]"`. Everything runs on this machine. Give noise multipliers as arguments to audit others. The
+Needs `pip install lidp[federated]`. Everything runs on this machine. Give noise multipliers as arguments to audit others. The
 server's strategy samples clients by Poisson sampling, clips their updates, adds them up, and adds noise. The audit adds whole
 clients to the sums before the noise (`planting.add`), and reads what every round releases (`planting.released`).
 """
@@ -21,7 +21,6 @@ from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import Strategy
 from flwr.simulation import run_simulation
 
-from lidp import CoinFlip
 from lidp.integrations.federated import audit_federated
 
 FEATURES, CLASSES = 50, 4
@@ -94,23 +93,10 @@ class PrivateAveraging(Strategy):
         pass
 
 
-def train(clients, planting, noise=NOISE):
-    """Train one model on a simulation of Flower."""
-    strategy, errors = PrivateAveraging(planting, noise), []
-    server = ServerApp()
-
-    @server.main()
-    def main(grid, context):
-        try:
-            while len(list(grid.get_node_ids())) < len(clients):  # Flower starts this while nodes still register
-                time.sleep(0.05)
-            strategy.start(grid, ArrayRecord([strategy.weights]), num_rounds=ROUNDS)
-        except BaseException as error:  # noqa: BLE001  # Flower's thread would not pass it on
-            errors.append(error)
-
-    run_simulation(server, make_client_app(clients), num_supernodes=len(clients), backend_config=BACKEND)
-    if errors:
-        raise errors[0]
+def train(clients, planting, *, grid, noise):
+    """Train one model with the clients of a running simulation."""
+    strategy = PrivateAveraging(planting, noise)
+    strategy.start(grid, ArrayRecord([strategy.weights]), num_rounds=ROUNDS)
     return strategy.weights
 
 
@@ -125,19 +111,29 @@ def make_clients(number=8, examples=30):
     return clients
 
 
-if __name__ == "__main__":
-    for noise in [float(argument) for argument in sys.argv[1:]] or [NOISE, NOISE / 2]:
-        print(
-            audit_federated(
-                partial(train, noise=noise),
-                make_clients(),
+def simulate(noises):
+    """Audit trainings with some amounts of noise, all in one simulation: canaries are updates, so clients stay the same."""
+    clients, server = make_clients(), ServerApp()
+
+    @server.main()
+    def audit_all(grid, context):
+        while len(list(grid.get_node_ids())) < len(clients):  # Flower starts this while nodes still register
+            time.sleep(0.05)
+        for noise in noises:
+            result = audit_federated(
+                partial(train, grid=grid, noise=noise),
+                clients,
                 noise_multiplier=NOISE,
                 sampling_rate=RATE,
                 rounds=ROUNDS,
                 delta=1e-5,
-                trials=1,
-                design=CoinFlip(FEATURES * CLASSES),
-                independent_canaries=True,  # each canary changes one weight of its own
+                trials=8,
                 name=f"Flower with noise {noise:g}",
             )
-        )
+            print(result)
+
+    run_simulation(server, make_client_app(clients), num_supernodes=len(clients), backend_config=BACKEND)
+
+
+if __name__ == "__main__":
+    simulate([float(argument) for argument in sys.argv[1:]] or [NOISE, NOISE / 2])
