@@ -38,6 +38,9 @@ def check(words):
             assert set((named[1] or "").split(",")) <= EXTRAS | {""}, words
         case ["python", "-m", "benchmarks", *names]:
             assert set(names) <= set(PARTS), words
+        case ["python", script]:
+            assert script.startswith("examples/"), words
+            assert (ROOT / script).exists(), words
         case ["ray", *arguments]:
             from ray.scripts.scripts import cli
 

@@ -84,6 +84,30 @@ def test_the_example_of_a_program(noise, code, tmp_path):
     assert found.returncode == code, found.stdout + found.stderr
 
 
+FEDERATED = {"flower_dp_fedavg.py", "flower_rules.py"}
+
+
+def test_all_examples_of_federated_training_are_tested():
+    assert {path.name for path in (EXAMPLES / "federated").glob("*.py")} == FEDERATED
+
+
+@pytest.mark.slow
+def test_the_example_of_flowers_rules():
+    found = run(EXAMPLES / "federated" / "flower_rules.py")
+    assert found.returncode == 0, found.stderr
+    verdicts = [line.partition(": ")[2].partition(" after")[0] for line in found.stdout.splitlines()]
+    assert verdicts == ["not refuted", "not refuted", "refuted", "refuted"]
+
+
+@pytest.mark.slow
+def test_the_example_on_flowers_simulation():
+    pytest.importorskip("flwr", reason="needs the extra federated: Flower and the version of Ray that it asks for")
+    found = run(EXAMPLES / "federated" / "flower_dp_fedavg.py")
+    assert found.returncode == 0, found.stderr
+    lines = [line.partition(":")[0] for line in found.stdout.splitlines() if not line.startswith(" ")]
+    assert lines == ["not refuted", "refuted"]
+
+
 @pytest.mark.slow
 def test_the_example_for_ci():
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES / "test_in_ci.py")

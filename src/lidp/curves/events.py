@@ -79,7 +79,10 @@ def _read(event: Any, depth: int = 0) -> Any:
     if type(event).__module__.split(".")[0] != "dp_accounting":
         raise InvalidArgument(f"event must be an event of dp_accounting, such as GaussianDpEvent(1.0), got {short(event)}")
     if name not in _KINDS:
-        raise InvalidArgument(f"the PLD accountant has no privacy curve for {name}; use one of {', '.join(sorted(_KINDS))}")
+        from lidp.curves.unsupported_events import remedy_for
+
+        remedy = remedy_for(event) or f"use one of {', '.join(sorted(_KINDS))}"
+        raise InvalidArgument(f"the PLD accountant has no privacy curve for {name}; {remedy}")
     plain: Plain = {"event": name}
     for field in _KINDS[name].fields:
         value = getattr(event, field)

@@ -25,11 +25,11 @@ import numpy as np
 
 from lidp import checks
 from lidp._runtime.global_generators import seed_global_generators
-from lidp.claim import USUAL_DELTA, Claim, Neighbours
-from lidp.curves import PrivacyCurve
+from lidp.claim import Claim, Neighbours
 from lidp.designs import Design
 from lidp.engine.audit import audit
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.integrations.accounted_steps import AccountedSteps
 from lidp.integrations.coordinate_canaries import CoordinateRecords, ParameterGroups
 from lidp.integrations.jax_planting import PlantedState, Planting, flatten
 from lidp.integrations.trainers import IDENTICAL_PILOTS
@@ -172,7 +172,7 @@ def jax_target(
             "not tested": _NOT_TESTED,
         },
         neighbours=Neighbours.ADD_REMOVE,
-        curve=_curve(claimed, steps),
+        curve=AccountedSteps(noise_multiplier, sampling_rate, steps).curve,
     )
 
 
@@ -193,17 +193,6 @@ def _groups_of(parameters: Any) -> ParameterGroups:
 def _without_device(value: Any) -> Any:
     """Return a JAX array as a numpy array, which fingerprints describe and processes share; other values unchanged."""
     return np.asarray(value) if isinstance(value, jax.Array) else value
-
-
-def _curve(claimed: ClaimedSteps, steps: int) -> PrivacyCurve | None:
-    """Return the privacy curve of the claimed steps; None if they promise so little that it cannot be computed."""
-    steps = checks.count(steps=steps)
-    try:
-        return Claim.dpsgd(
-            noise_multiplier=claimed.noise_multiplier, sampling_rate=claimed.rate, steps=steps, delta=USUAL_DELTA
-        ).curve
-    except InvalidArgument:
-        return None
 
 
 def audit_jax(
@@ -229,8 +218,7 @@ def audit_jax(
 
     Guarantee: that of :func:`lidp.audit`.
     """
-    if (delta is None) == (claim is None):
-        raise InvalidArgument("give either delta, for the claim of PLD accounting, or a claim")
+    claim = AccountedSteps(noise_multiplier, sampling_rate, steps).choose(delta, claim)
     target = jax_target(
         train,
         records,
@@ -241,8 +229,6 @@ def audit_jax(
         pilots=pilots,
         name=name,
     )
-    if claim is None:
-        claim = Claim.dpsgd(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps, delta=delta or 0.0)
     return audit(target, claim=claim, design=design, **options)
 
 

@@ -1,4 +1,7 @@
-"""The gradients of canaries among the parameter tensors of a model: add them to sums, and read what sums show of them."""
+"""The gradients of canaries among the parameters of a model: add them to sums, and read what sums show of them.
+
+Sums are arrays of numpy or tensors of PyTorch, one for each array or tensor of parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from lidp.arrays import Floats, Ints, Singles
 from lidp.canaries.coordinates import locate
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.gradient_canaries import directions
+from lidp.integrations.parameter_arrays import ParameterArray, add_at, add_flat, flatten
 
 if TYPE_CHECKING:
     import torch
@@ -21,19 +25,19 @@ _MAX_CACHED_NUMBERS = 2**26
 
 
 class PlantedGradients(Protocol):
-    """The gradients of some canaries, each of length 1, for a model of known parameter tensors."""
+    """The gradients of some canaries, each of length 1, for a model of known parameters."""
 
     groups: Ints | None
-    """The number of the parameter tensor that each canary changes; None if canaries change several."""
+    """The number of the array of parameters that each canary changes; None if canaries change several."""
 
-    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
+    def add(self, sums: Sequence[ParameterArray], chosen: Ints, length: float) -> None:
         """Add the gradients of the chosen canaries, times ``length``, to sums in place."""
 
-    def snapshot(self, sums: Sequence[torch.Tensor]) -> NDArray[Any]:
+    def snapshot(self, sums: Sequence[ParameterArray]) -> NDArray[Any]:
         """Return a copy of what :meth:`products` needs of sums."""
         ...
 
-    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+    def products(self, before: NDArray[Any], sums: Sequence[ParameterArray]) -> Floats:
         """Return the inner product of each gradient with the sums minus those of an earlier snapshot."""
         ...
 
@@ -63,17 +67,17 @@ class RandomDirections:
         drawn: Singles = directions(self._seeds[[number]], self._size)[0]
         return drawn
 
-    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
+    def add(self, sums: Sequence[ParameterArray], chosen: Ints, length: float) -> None:
         total = np.zeros(self._size, np.float32)
         for number in chosen:  # one by one: indexing all at once would copy them
             total += self._direction(number)
         total *= np.float32(length)
-        _add_in_parts(total, sums)
+        add_flat(total, sums)
 
-    def snapshot(self, sums: Sequence[torch.Tensor]) -> Singles:
+    def snapshot(self, sums: Sequence[ParameterArray]) -> Singles:
         return flatten(sums)
 
-    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+    def products(self, before: NDArray[Any], sums: Sequence[ParameterArray]) -> Floats:
         residual = flatten(sums) - before
         if self._cached is not None:
             products: Floats = (self._cached @ residual).astype(np.float64)
@@ -96,30 +100,34 @@ class Coordinates:
         self._used_groups = [int(group) for group in np.unique(self.groups)]
         self._indices: dict[tuple[int, torch.device], torch.Tensor] = {}
 
-    def add(self, sums: Sequence[torch.Tensor], chosen: Ints, length: float) -> None:
-        import torch
-
+    def add(self, sums: Sequence[ParameterArray], chosen: Ints, length: float) -> None:
         assert self.groups is not None  # noqa: S101  # for the type checker
-        with torch.no_grad():
-            for group in np.unique(self.groups[chosen]):
-                numbers = chosen[self.groups[chosen] == group]
-                tensor = sums[group]
-                values = torch.from_numpy(length * self._signs[numbers]).to(tensor.dtype).to(tensor.device)
-                flat = tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1)
-                flat.index_add_(0, torch.from_numpy(self._within[numbers]).to(tensor.device), values)
-                if not tensor.is_contiguous():
-                    tensor.copy_(flat.view_as(tensor))
+        for group in np.unique(self.groups[chosen]):
+            numbers = chosen[self.groups[chosen] == group]
+            add_at(sums[group], self._within[numbers], length * self._signs[numbers])
 
-    def snapshot(self, sums: Sequence[torch.Tensor]) -> Floats:
-        import torch
-
+    def snapshot(self, sums: Sequence[ParameterArray]) -> Floats:
         values = np.empty(len(self._signs))
         if len(values):
-            parts = [
-                sums[group].detach().reshape(-1)[self._index(group, sums[group].device)] for group in self._used_groups
-            ]
-            # One copy to the processor: each copy waits for the device.
-            values[self._order] = torch.cat([part.to(parts[0].device) for part in parts]).cpu().double().numpy()
+            parts = [sums[group] for group in self._used_groups]
+            values[self._order] = (
+                np.concatenate(self._read_arrays(sums))
+                if all(isinstance(part, np.ndarray) for part in parts)
+                else self._read_tensors(sums)
+            )
+        return values
+
+    def _read_arrays(self, sums: Sequence[Any]) -> list[Floats]:
+        """Return the values at the coordinates of the canaries of each group, from arrays of numpy."""
+        return [sums[group].reshape(-1)[self._within[self.groups == group]] for group in self._used_groups]
+
+    def _read_tensors(self, sums: Sequence[Any]) -> Floats:
+        """Return the values at the coordinates of all canaries, by group, from tensors of PyTorch."""
+        import torch
+
+        parts = [sums[group].detach().reshape(-1)[self._index(group, sums[group].device)] for group in self._used_groups]
+        # One copy to the processor: each copy waits for the device.
+        values: Floats = torch.cat([part.to(parts[0].device) for part in parts]).cpu().double().numpy()
         return values
 
     def _index(self, group: int, device: torch.device) -> torch.Tensor:
@@ -130,23 +138,6 @@ class Coordinates:
             self._indices[group, device] = torch.from_numpy(self._within[self.groups == group]).to(device)
         return self._indices[group, device]
 
-    def products(self, before: NDArray[Any], sums: Sequence[torch.Tensor]) -> Floats:
+    def products(self, before: NDArray[Any], sums: Sequence[ParameterArray]) -> Floats:
         products: Floats = self._signs * (self.snapshot(sums) - before)
         return products
-
-
-def _add_in_parts(gradient: Singles, sums: Sequence[torch.Tensor]) -> None:
-    """Add a flat gradient to tensors, each of which gets the part of its own shape."""
-    import torch
-
-    whole, start = torch.from_numpy(gradient), 0
-    with torch.no_grad():
-        for tensor in sums:
-            part = whole[start : start + tensor.numel()].reshape(tensor.shape)
-            tensor.add_(part.to(device=tensor.device, dtype=tensor.dtype))
-            start += tensor.numel()
-
-
-def flatten(tensors: Sequence[torch.Tensor]) -> Singles:
-    """Return a copy of all numbers of some tensors, in one array of float32."""
-    return np.concatenate([tensor.detach().cpu().float().numpy().ravel() for tensor in tensors])

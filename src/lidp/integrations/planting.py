@@ -1,21 +1,19 @@
-"""``Planting``: adds gradient canaries to a training loop in PyTorch, and records what scores need."""
+"""``Planting``: adds gradient canaries to a training loop in PyTorch or numpy, and records what scores need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lidp.arrays import Ints, Singles
 from lidp.errors import AuditFailed
-from lidp.integrations.planted_gradients import PlantedGradients, flatten, gradients_of
+from lidp.integrations.parameter_arrays import ParameterArray, count_numbers, flatten, require_arrays, require_writeable
+from lidp.integrations.planted_gradients import PlantedGradients, gradients_of
 from lidp.training.transcript import ClaimedSteps, Transcript, TranscriptRecorder
-
-if TYPE_CHECKING:
-    import torch
 
 _MIN_NOISE_MULTIPLIER = 1e-3
 """The likelihood ratio of a step that claims less noise is computed for this much."""
@@ -54,8 +52,10 @@ class Planting:
         self.noiseless = noiseless
         self.steps = 0
         self._rng = rng
+        (self.rng,) = rng.spawn(1)
+        """A generator for the run itself, such as its sampling and its noise; it does not depend on which canaries are inserted."""
         self._names: list[str] = []
-        self._parameters: list[torch.Tensor] = []
+        self._parameters: list[ParameterArray] = []
         self.group_sizes: list[int] = []
         """Number of parameters in each watched tensor."""
         self._start = np.empty(0, np.float32)
@@ -81,12 +81,12 @@ class Planting:
         """Number of parameters, and so of numbers in a gradient."""
         return sum(self.group_sizes)
 
-    def watch(self, parameters: Iterable[torch.Tensor | tuple[str, torch.Tensor]]) -> None:
+    def watch(self, parameters: Iterable[ParameterArray | tuple[str, ParameterArray]]) -> None:
         """Record the values of the parameters before training.
 
         Args:
-            parameters: tensors, or pairs (name, tensor) as from ``model.named_parameters()``. If they have no names, those of the
-                model that the loop returns are used.
+            parameters: tensors of PyTorch or arrays of numpy, or pairs (name, tensor) as from ``model.named_parameters()``. If they
+                have no names, those of the model that the loop returns are used.
         """
         if self._parameters:
             raise AuditFailed("planting.watch was called twice; each run gets a new planting")
@@ -96,7 +96,8 @@ class Planting:
             self._parameters.append(tensor)
         if not self._parameters:
             raise AuditFailed("there are no parameters to watch; pass model.named_parameters()")
-        self.group_sizes = [tensor.numel() for tensor in self._parameters]
+        require_arrays(self._parameters, "the parameters")
+        self.group_sizes = [count_numbers(array) for array in self._parameters]
         if not self.records_transcript:
             self._start = flatten(self._parameters)
         self._inserted_gradients = gradients_of(self._inserted, self.group_sizes)
@@ -105,7 +106,7 @@ class Planting:
 
     def add(
         self,
-        sums: Iterable[torch.Tensor],
+        sums: Iterable[ParameterArray],
         *,
         clip_norm: float,
         rate: float,
@@ -122,6 +123,7 @@ class Planting:
             AuditFailed: if canaries cannot be added. This happens in every run or in none, and so reveals nothing about the coins.
         """
         tensors = self._require_all_parameters(sums)
+        require_writeable(tensors, "the sums")
         if self._open_step is not None:
             raise AuditFailed(_RELEASE_MISSING)
         if self._watched_gradients is not None:
@@ -133,12 +135,13 @@ class Planting:
         if self._inserted_gradients is not None and len(sampled):
             self._inserted_gradients.add(tensors, sampled, clip_norm)
 
-    def _require_all_parameters(self, sums: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    def _require_all_parameters(self, sums: Iterable[ParameterArray]) -> list[ParameterArray]:
         """Return the sums as a list, if there is one number for each parameter."""
         tensors = list(sums)
         if not self._parameters:
             raise AuditFailed("call planting.watch(parameters) before the first step")
-        sizes = [tensor.numel() for tensor in tensors]
+        require_arrays(tensors, "the sums")
+        sizes = [count_numbers(tensor) for tensor in tensors]
         if sum(sizes) != self.size:
             raise AuditFailed(f"the sums have {sum(sizes):,} numbers, but the watched parameters have {self.size:,}")
         if self.records_transcript and sizes != self.group_sizes:
@@ -158,7 +161,7 @@ class Planting:
             self._batches += 1
         return np.concatenate(sampled)
 
-    def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
+    def released(self, sums: Iterable[ParameterArray], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
         """Record what a step releases: the sums with canaries and noise, before they are scaled.
 
         ``clip_norm``, ``noise_multiplier`` and ``rate`` are those that the claim is based on: what the accountant gets, not what

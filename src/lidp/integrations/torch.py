@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,12 @@ from lidp.integrations.gradient_canaries import (
     directions,
     interference,
 )
-from lidp.integrations.planted_gradients import flatten
+from lidp.integrations.parameter_arrays import ParameterArray, flatten
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, copy_records
 from lidp.integrations.trainers import IDENTICAL_PILOTS, Loss, RecordLoss, pool_target
 from lidp.target import Output, Prepared, Target
 from lidp.training.transcript import SCORES_SEE, TranscriptScore
-
-if TYPE_CHECKING:
-    import torch
 
 Train = Callable[[Any, Any], Any]
 
@@ -162,13 +159,13 @@ class FirstStepPlanting(Planting):
         self._clipped_sums = np.empty(0, np.float32)
         self.noise = np.empty(0, np.float32)
 
-    def add(self, sums: Iterable[torch.Tensor], **options: Any) -> None:
+    def add(self, sums: Iterable[ParameterArray], **options: Any) -> None:
         """See :class:`Planting`."""
         tensors = list(sums)
         super().add(tensors, **options)
         self._clipped_sums = flatten(tensors)
 
-    def released(self, sums: Iterable[torch.Tensor], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
+    def released(self, sums: Iterable[ParameterArray], *, clip_norm: float, noise_multiplier: float, rate: float) -> None:
         """See :class:`Planting`.
 
         Raises:
