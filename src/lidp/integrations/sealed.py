@@ -1,0 +1,220 @@
+"""``SealedPlanting``: plants the gradient canaries of a seal in a training elsewhere, and writes the scores of all candidates.
+
+    planting = SealedPlanting.read("sealed/planting.json")
+    ...
+    model, optimizer, loader = engine.make_private(...)
+    planting.attach(engine, optimizer, loader)  # or watch, add and released in a loop of your own
+    ...
+    planting.write_scores("scores.csv")
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lidp import checks
+from lidp._runtime.terminal_text import printable
+from lidp.arrays import Bools, Floats
+from lidp.canaries.coordinates import SpreadCoordinates
+from lidp.errors import AuditFailed, InvalidArgument, InvalidData
+from lidp.integrations.gradient_canaries import GradientCanary, GradientSeeds
+from lidp.integrations.opacus_planting import OpacusPlanting
+from lidp.integrations.planting import Planting, Trained
+
+if TYPE_CHECKING:
+    import torch
+
+_FORMAT = 1
+_MAX_BYTES = 2**28
+_SEED_LIMIT = 2**62
+
+
+@dataclass(frozen=True)
+class PlantingFile:
+    """The content of ``planting.json``: all candidates in order, those that are inserted, and the public seed of their gradients."""
+
+    seed: int
+    canary: GradientCanary
+    candidates: tuple[str, ...]
+    inserted: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> PlantingFile:
+        """Return the content of a file.
+
+        Raises:
+            InvalidData: if it is not a planting file.
+        """
+        path = Path(path)
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise InvalidData(f"{path}: more than {_MAX_BYTES // 2**20} MB; expected the planting.json of lidp seal")
+            plain = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidData(f"{path}: cannot be read: {error.strerror}; give the planting.json of lidp seal") from None
+        except (ValueError, RecursionError):
+            raise InvalidData(f"{path}: not JSON; expected the planting.json of lidp seal") from None
+        try:
+            return cls._of(plain)
+        except InvalidArgument as error:
+            raise InvalidData(f"{path}: {printable(str(error))}") from None
+
+    @classmethod
+    def _of(cls, plain: Any) -> PlantingFile:
+        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+            found = plain.get("format") if isinstance(plain, dict) else None
+            raise InvalidArgument(f"expected a planting file of format {_FORMAT}, got format {found!r}")
+        seed = plain.get("seed")
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEED_LIMIT:
+            raise InvalidArgument(f"seed must be a whole number from 0 to 2^62 - 1, got {str(seed)[:40]}")
+        candidates, inserted = (_ids(name, plain.get(name)) for name in ("candidates", "inserted"))
+        if not candidates:
+            raise InvalidArgument("there are no candidates; seal again with at least one canary")
+        unknown = set(inserted) - set(candidates)
+        if unknown:
+            raise InvalidArgument(f"{len(unknown):,} inserted ids are no candidates, such as {min(unknown)!r}")
+        return cls(seed, checks.member(GradientCanary, canary=plain.get("canary")), candidates, inserted)
+
+    @property
+    def is_inserted(self) -> Bools:
+        """Whether each candidate is inserted."""
+        inserted = set(self.inserted)
+        return np.array([identifier in inserted for identifier in self.candidates])
+
+
+def _ids(name: str, values: Any) -> tuple[str, ...]:
+    """Return the ids of a list, which must be different strings."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InvalidArgument(f"{name} must be a list of ids, got {str(values)[:40]}")
+    if len(set(values)) < len(values):
+        raise InvalidArgument(f"{name} has an id twice")
+    return tuple(values)
+
+
+class SealedPlanting(OpacusPlanting):
+    """Adds the inserted canaries of a seal to one training run, and scores all candidates by what every step releases.
+
+    The gradients of all candidates follow from the public seed of the seal and from the sizes of the trainable parameters, whoever
+    is inserted. Only parameters that the optimizer trains are used: with LoRA, those of the adapters.
+
+    Guarantee: scores are functions of what the steps release, which the claim covers, of the clipped sums of the records without
+    canaries, and of the candidate. They do not use who is inserted, so a bound from them is as valid as one from any scores.
+    """
+
+    def __init__(self, file: PlantingFile, rng: np.random.Generator | None = None) -> None:
+        """Create the planting of one run; ``rng`` samples the inserted canaries of each step, by default from the system's entropy."""
+        shape = (2,) if file.canary is GradientCanary.DIRAC_GRADIENT else ()
+        super().__init__(
+            np.zeros((len(file.inserted), *shape), np.float64 if shape else np.int64),
+            np.random.default_rng() if rng is None else rng,
+            length=0,
+            actual_length=0,
+            watched=np.zeros((len(file.candidates), *shape), np.float64 if shape else np.int64),
+        )
+        self._file = file
+
+    @classmethod
+    def read(cls, path: str | Path) -> SealedPlanting:
+        """Return the planting of a file ``planting.json``, for one training run."""
+        return cls(PlantingFile.read(path))
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The ids of all candidates, in the order of the file."""
+        return self._file.candidates
+
+    def attach(self, engine: Any, optimizer: Any, loader: Any) -> None:
+        """Add canaries to the steps of an Opacus optimizer; see :meth:`OpacusPlanting.attach` for what it supports.
+
+        Raises:
+            AuditFailed: if canaries cannot be added in this setup. The message names what is not supported and the remedy.
+        """
+        self._length = self._actual_length = len(loader.dataset)
+        super().attach(engine, optimizer, loader)
+
+    def watch(self, parameters: Iterable[torch.Tensor | tuple[str, torch.Tensor]]) -> None:
+        """Draw the gradients of all candidates for these parameters, which are those that the training changes.
+
+        Raises:
+            AuditFailed: if a parameter is in half precision, or if there are fewer parameters than candidates.
+        """
+        trained = list(parameters)
+        tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in trained]
+        _require_single_precision(tensors)
+        if not self.is_watching and tensors:
+            self._watched = self._draw(tuple(tensor.numel() for tensor in tensors))
+            self._inserted = self._watched[self._file.is_inserted]
+        super().watch(trained)
+
+    def _draw(self, group_sizes: tuple[int, ...]) -> Any:
+        """Return the canaries of all candidates, in their order."""
+        rng, size = np.random.default_rng(self._file.seed), len(self._file.candidates)
+        if self._file.canary is GradientCanary.RANDOM_GRADIENT:
+            return GradientSeeds().draw(rng, size)
+        if size > sum(group_sizes):
+            raise AuditFailed(
+                f"the seal has {size:,} candidates, each along a trainable parameter of its own, but the optimizer trains only "
+                f"{sum(group_sizes):,} parameters in {len(group_sizes)} tensors; seal fewer canaries, or raise the rank of LoRA"
+            )
+        return SpreadCoordinates(group_sizes).draw(rng, size)
+
+    def outcome(self, model: Any = None) -> Trained:
+        """Return the outcome of the run, whose transcript has the evidence about all candidates.
+
+        Raises:
+            AuditFailed: if the run planted no canaries, or has not recorded every step.
+        """
+        return Planting.outcome(self, model) if self._read_settings is None else super().outcome(model)
+
+    def scores(self) -> Floats:
+        """Return the score of each candidate, in their order: its log-likelihood ratio over all steps under the claim.
+
+        Raises:
+            AuditFailed: if there are no scores for all candidates.
+        """
+        transcript = self.outcome().transcript
+        assert transcript is not None  # noqa: S101  # a sealed planting always watches
+        ratios = transcript.log_ratios
+        lost = int((~np.isfinite(ratios)).sum())
+        if lost:
+            raise AuditFailed(
+                f"{lost:,} of {len(ratios):,} candidates have no finite score: the training diverged. Report it by "
+                "lidp open --failed, which counts the run; do not train again under the same seal"
+            )
+        return ratios
+
+    def write_scores(self, path: str | Path) -> None:
+        """Write the score of every candidate as CSV with the columns id and score, for ``lidp open``."""
+        write_scores(path, self.candidates, self.scores())
+
+
+def _require_single_precision(tensors: Iterable[torch.Tensor]) -> None:
+    import torch
+
+    for tensor in tensors:
+        if tensor.dtype not in (torch.float32, torch.float64):
+            raise AuditFailed(
+                f"a trainable parameter is {str(tensor.dtype).removeprefix('torch.')}: its noisy gradients are rounded too coarsely. "
+                "Keep trainable parameters in float32 (LoRA does by default) and use torch.autocast; frozen ones may be in half precision"
+            )
+
+
+def write_scores(path: str | Path, candidates: Iterable[str], scores: Floats) -> None:
+    """Write scores as CSV with the columns id and score. Reading them back gives the same numbers.
+
+    Raises:
+        InvalidData: if the file cannot be written.
+    """
+    rows = [(identifier, repr(float(score))) for identifier, score in zip(candidates, scores, strict=True)]
+    try:
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([("id", "score"), *rows])
+    except OSError as error:
+        raise InvalidData(f"{path}: cannot be written: {error.strerror}") from None
