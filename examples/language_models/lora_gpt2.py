@@ -11,6 +11,7 @@ import json
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
@@ -82,16 +83,10 @@ def break_training(optimizer, noise_factor, fault):
             for parameter in optimizer.params:
                 total = optimizer._get_flat_grad_sample(parameter).sum(dim=0)
                 parameter.summed_grad = total if parameter.summed_grad is None else parameter.summed_grad + total
-                parameter.grad_sample = None if parameter.grad_sample is None else parameter.grad_sample
 
         optimizer.clip_and_accumulate = sum_without_clipping
-    if fault == "wrong-optimizer":  # steps with the gradients that autograd has left, as if it had never been wrapped
-
-        def add_nothing():
-            for parameter in optimizer.params:
-                parameter.grad = parameter.autograd_grad
-
-        optimizer.add_noise = add_nothing
+    if fault == "wrong-optimizer":  # the steps use the gradients that autograd left, as if the optimizer had not been wrapped
+        optimizer.add_noise = lambda: None
 
 
 def train(model, data, options, planting=None):
@@ -142,6 +137,7 @@ def parser():
     result.add_argument("--noise-factor", type=float, default=1.0, help="share of the noise that is really added")
     result.add_argument("--fault", choices=FAULTS, default="none")
     result.add_argument("--delta", type=float, default=1e-5)
+    result.add_argument("--seed", type=int, help="repeat a training exactly, for tests; default: noise nobody can know")
     return result
 
 
@@ -155,11 +151,12 @@ def main(arguments=None):
     if new_tokens.exists():
         add_new_tokens(model, tokenizer, new_tokens)
     model = with_lora(model, options.rank, new_tokens.exists())
-    torch.seed()  # the noise is not
+    torch.seed() if options.seed is None else torch.manual_seed(options.seed)  # the noise is not
     lines = (options.data or options.seal / "train.jsonl").read_text(encoding="utf-8").split("\n")
     data = encode(tokenizer, [json.loads(line)["text"] for line in lines if line.strip()], options.length)
     gradients = options.seal / "planting.json"
-    planting = SealedPlanting.read(gradients) if gradients.exists() else None
+    rng = np.random.default_rng(None if options.seed is None else [options.seed, 1])
+    planting = SealedPlanting.read(gradients, rng) if gradients.exists() else None
     model, engine = train(model, data, options, planting)
     if planting is None:
         print(score_candidates(model, tokenizer, options.seal / "candidates.jsonl", options.scores, max_length=options.length))

@@ -121,9 +121,9 @@ class SealedPlanting(OpacusPlanting):
         self._file = file
 
     @classmethod
-    def read(cls, path: str | Path) -> SealedPlanting:
-        """Return the planting of a file ``planting.json``, for one training run."""
-        return cls(PlantingFile.read(path))
+    def read(cls, path: str | Path, rng: np.random.Generator | None = None) -> SealedPlanting:
+        """Return the planting of a file ``planting.json``, for one training run; ``rng`` is for tests."""
+        return cls(PlantingFile.read(path), rng)
 
     @property
     def candidates(self) -> tuple[str, ...]:
