@@ -59,7 +59,7 @@ def encode(tokenizer, texts, length):
 
 def sum_of_losses(model, ids, mask):
     """Return the sum over texts of their mean loss per token."""
-    positions = torch.arange(ids.shape[1]).expand(ids.shape)  # Opacus needs one row per text
+    positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)  # Opacus needs one row per text
     logits = model(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1]
     losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
     weights = mask[:, 1:].float()

@@ -67,7 +67,7 @@ def train(model, planting, *, mode="hooks", noise=1.0, steps=3, batch=RECORDS, p
             for (batch_ids,) in loader:
                 optimizer.zero_grad()
                 with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-                    logits = model(input_ids=batch_ids, position_ids=torch.arange(6).expand(batch_ids.shape)).logits
+                    logits = model(input_ids=batch_ids, position_ids=torch.arange(6).repeat(len(batch_ids), 1)).logits
                 flat, labels = logits[:, :-1].float().reshape(-1, VOCABULARY), batch_ids[:, 1:].reshape(-1)
                 shape = {"shape": (len(batch_ids), 5)} if mode == "ghost" else {}
                 criterion(flat, labels, **shape).backward()
@@ -90,6 +90,7 @@ CASES = [
     pytest.param(lora, {"parts": 10}, id="virtual steps"),
     pytest.param(lora, {"parts": 10, "mode": "ghost"}, id="virtual steps, ghost"),
     pytest.param(lambda: GPT2LMHeadModel(config()), {}, id="full with tied weights"),
+    pytest.param(lambda: GPT2LMHeadModel(config(tie_word_embeddings=False)), {"mode": "ghost"}, id="full, ghost"),
 ]
 
 

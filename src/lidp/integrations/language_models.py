@@ -309,7 +309,7 @@ def require_supported(model: Any, grad_sample_mode: str = "hooks") -> None:
         for part, remedy in _REFUSED_PARAMETERS.items():
             if part in name:
                 raise AuditFailed(f"{name}: Opacus does not support it. {remedy}")
-    if getattr(model, "is_gradient_checkpointing", False):
+    if any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
         raise AuditFailed(
             "gradient checkpointing runs each layer twice, which the hooks of Opacus do not support; leave it out and use "
             "BatchMemoryManager with smaller physical batches"
