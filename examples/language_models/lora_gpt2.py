@@ -8,6 +8,7 @@ The model is made from a configuration; nothing is downloaded. Tokens are bytes,
 
 import argparse
 import json
+import math
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -45,9 +46,11 @@ def gpt2(tokenizer, positions=128, width=64):
 
 
 def with_lora(model, rank=4, new_tokens=False):
-    """Return the model with adapters at the attention; if there are new tokens, their embeddings are trained too."""
-    options = {"modules_to_save": ["wte"]} if new_tokens else {}
-    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=["c_attn"], fan_in_fan_out=True, **options))
+    """Return the model with adapters at the attention; if there are new tokens, embeddings and output layer are trained too."""
+    options = {"modules_to_save": ["wte", "lm_head"]} if new_tokens else {}
+    return get_peft_model(
+        model, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=["c_attn"], fan_in_fan_out=True, **options)
+    )
 
 
 def encode(tokenizer, texts, length):
@@ -85,7 +88,9 @@ def break_training(optimizer, noise_factor, fault):
                 parameter.summed_grad = total if parameter.summed_grad is None else parameter.summed_grad + total
 
         optimizer.clip_and_accumulate = sum_without_clipping
-    if fault == "wrong-optimizer":  # the steps use the gradients that autograd left, as if the optimizer had not been wrapped
+    if (
+        fault == "wrong-optimizer"
+    ):  # the steps use the gradients that autograd left, as if the optimizer had not been wrapped
         optimizer.add_noise = lambda: None
 
 
@@ -98,11 +103,15 @@ def train(model, data, options, planting=None):
     model, optimizer, loader = engine.make_private(
         module=model,
         optimizer=torch.optim.Adam(trainable, lr=options.learning_rate),
-        data_loader=DataLoader(data, batch_size=options.batch_size),
+        # The rate and the steps must not depend on the number of records, which depends on how many canaries are inserted.
+        data_loader=DataLoader(data, batch_size=math.ceil(len(data) / options.steps_per_epoch)),
         noise_multiplier=options.noise_multiplier,
         max_grad_norm=options.max_grad_norm,
         loss_reduction="sum",
     )
+    if len(loader) != options.steps_per_epoch:
+        raise SystemExit(f"{len(data)} records do not make {options.steps_per_epoch} steps per epoch; take fewer")
+    optimizer.expected_batch_size = options.batch_size  # divides the sums; nor must it depend on the number of records
     break_training(optimizer, options.noise_factor, options.fault)
     if planting is not None:
         planting.attach(engine, optimizer, loader)  # the added line, for gradient canaries
@@ -127,7 +136,8 @@ def parser():
     result.add_argument("--data", type=Path, help="JSONL with a column text; default: train.jsonl of the seal")
     result.add_argument("--scores", type=Path, default=Path("scores.csv"))
     result.add_argument("--epochs", type=int, default=2)
-    result.add_argument("--batch-size", type=int, default=64)
+    result.add_argument("--steps-per-epoch", type=int, default=8, help="the sampling rate is 1 / this number")
+    result.add_argument("--batch-size", type=int, default=64, help="divides the sum of gradients of a step")
     result.add_argument("--physical-batch-size", type=int, help="split batches, to save memory")
     result.add_argument("--length", type=int, default=64, help="tokens per text; longer texts are cut")
     result.add_argument("--rank", type=int, default=4)
@@ -159,7 +169,9 @@ def main(arguments=None):
     planting = SealedPlanting.read(gradients, rng) if gradients.exists() else None
     model, engine = train(model, data, options, planting)
     if planting is None:
-        print(score_candidates(model, tokenizer, options.seal / "candidates.jsonl", options.scores, max_length=options.length))
+        print(
+            score_candidates(model, tokenizer, options.seal / "candidates.jsonl", options.scores, max_length=options.length)
+        )
     else:
         planting.write_scores(options.scores)
     print(f"the accountant states ε = {engine.get_epsilon(options.delta):.3g} at δ = {options.delta:g}")

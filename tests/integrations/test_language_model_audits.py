@@ -6,15 +6,15 @@ pytest.importorskip("opacus", reason="needs the extra torch")
 pytest.importorskip("peft", reason="needs the extra llm")
 pytest.importorskip("transformers", reason="needs the extra llm")
 
-from lidp import Claim  # noqa: E402
-from lidp.stats.curve_wager import CurveWager  # noqa: E402
-from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses  # noqa: E402
-from tests.integrations.tiny_gpt2 import records, refutes, seal_gradients, seal_texts  # noqa: E402
+from lidp import Claim
+from lidp.stats.curve_wager import CurveWager
+from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
+from tests.integrations.tiny_gpt2 import records, refutes, seal_gradients, seal_texts
 
 pytestmark = pytest.mark.filterwarnings("default")  # of Opacus, peft and transformers, about themselves
 CANARIES = 1000
 EPOCHS, STEPS_PER_EPOCH, RECORDS = 3, 4, 400
-GRADIENTS = ("--epochs", EPOCHS, "--batch-size", RECORDS // STEPS_PER_EPOCH, "--noise-multiplier", 1.0, "--length", 40)
+GRADIENTS = ("--epochs", EPOCHS, "--steps-per-epoch", STEPS_PER_EPOCH, "--noise-multiplier", 1.0, "--length", 40)
 CLAIM = Claim.dpsgd(noise_multiplier=1.0, sampling_rate=1 / STEPS_PER_EPOCH, steps=EPOCHS * STEPS_PER_EPOCH, delta=1e-5)
 BY_CANARY = CurveWager(CLAIM.curve, canary_by_canary=True)
 ANY_DEPENDENCE = CurveWager(CLAIM.curve)
@@ -56,14 +56,15 @@ def test_half_the_noise_falls_in_three_runs_whatever_the_dependence(tmp_path):
 
 
 TEXT_RECORDS, TEXT_CANARIES, TEXT_EPOCHS = 400, 400, 5
-SMALL_CLAIM = Claim.dpsgd(noise_multiplier=4.0, sampling_rate=1 / STEPS_PER_EPOCH, steps=TEXT_EPOCHS * STEPS_PER_EPOCH, delta=1e-5)
+SMALL_CLAIM = Claim.dpsgd(
+    noise_multiplier=4.0, sampling_rate=1 / STEPS_PER_EPOCH, steps=TEXT_EPOCHS * STEPS_PER_EPOCH, delta=1e-5
+)
 
 
 def text_run(folder, seed, *options):
     """Return the scores and coins of one training with new-token canaries among its records."""
     seal = seal_texts(folder, kind="new-tokens", canaries=TEXT_CANARIES, seed=seed, data=records(TEXT_RECORDS))
-    size = TEXT_RECORDS + int(seal.coins.sum())
-    settings = ("--epochs", TEXT_EPOCHS, "--batch-size", size // STEPS_PER_EPOCH, "--noise-multiplier", 4.0)
+    settings = ("--epochs", TEXT_EPOCHS, "--steps-per-epoch", STEPS_PER_EPOCH, "--noise-multiplier", 4.0)
     return [seal.train(*settings, "--max-grad-norm", 0.01, *options, seed=seed)], [seal.coins]
 
 

@@ -84,7 +84,11 @@ MODELS = {
     "frozen half": lambda: lora(GPT2LMHeadModel(config()).to(torch.bfloat16)),
 }
 CASES = [
-    *(pytest.param(make, {"mode": mode}, id=f"{name}, {mode}") for name, make in MODELS.items() for mode in ("hooks", "ghost")),
+    *(
+        pytest.param(make, {"mode": mode}, id=f"{name}, {mode}")
+        for name, make in MODELS.items()
+        for mode in ("hooks", "ghost")
+    ),
     pytest.param(lora, {"mode": "functorch"}, id="attention, functorch"),
     pytest.param(lora, {"autocast": True}, id="autocast"),
     pytest.param(lora, {"parts": 10}, id="virtual steps"),

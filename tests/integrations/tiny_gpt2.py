@@ -35,6 +35,30 @@ def records(count=400):
     return [" ".join(words[start : start + WORDS]) for start in starts]
 
 
+def small_gpt2(vocabulary=257, **options):
+    """Return a GPT-2 of two layers of width 8, always with the same weights; with dropout."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(1)
+    sizes = {"vocab_size": vocabulary, "n_positions": 48, "n_embd": 8, "n_layer": 2, "n_head": 2}
+    return GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0, **options))
+
+
+def lora(base=None, **options):
+    """Return a model with LoRA whose adapter is not zero, as after training."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    options = {"target_modules": ["c_attn"], "fan_in_fan_out": True} | options
+    model = get_peft_model(small_gpt2() if base is None else base, LoraConfig(r=2, **options))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(generator=torch.Generator().manual_seed(4))
+    return model
+
+
 @dataclass(frozen=True)
 class Sealed:
     """A folder with the files that a trainer and a scorer get, and the coins in the order of the candidates."""

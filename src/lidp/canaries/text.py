@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -76,14 +75,6 @@ def _whole_number(secret: int) -> int:
 def _own_tokens(text: str, kind: TextCanaryKind) -> tuple[str, ...]:
     """Return the new tokens of a candidate, each one once, in the order of their first occurrence."""
     return tuple(dict.fromkeys(_NEW_TOKEN.findall(text))) if kind is TextCanaryKind.NEW_TOKENS else ()
-
-
-class _Draws(Protocol):
-    """Draws the words of some candidates."""
-
-    def words(self, rng: np.random.Generator, size: int, length: int) -> list[list[str]]:
-        """Return ``size`` lists of ``length`` words."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -164,7 +155,7 @@ class NewTokens:
     data: _Words
 
     def words(self, rng: np.random.Generator, size: int, length: int) -> list[list[str]]:
-        """See :class:`_Draws`."""
+        """Return ``size`` lists of ``length`` words."""
         return [[f"{_PREFIX}{number:016x}>"] * length for number in rng.integers(0, 2**64, size, dtype=np.uint64)]
 
 
@@ -175,18 +166,18 @@ class RandomWords:
     data: _Words
 
     def words(self, rng: np.random.Generator, size: int, length: int) -> list[list[str]]:
-        """See :class:`_Draws`."""
+        """Return ``size`` lists of ``length`` words."""
         return self.data.spell(rng.integers(0, len(self.data.vocabulary), (size, length)))
 
 
 @dataclass(frozen=True)
 class SampledWords:
-    """A Markov chain: the next word is one that follows the last one in the data; after the end of a record, one that begins one."""
+    """A Markov chain: the next word is one that follows the last word in the data, or begins a record after the end of one."""
 
     data: _Words
 
     def words(self, rng: np.random.Generator, size: int, length: int) -> list[list[str]]:
-        """See :class:`_Draws`."""
+        """Return ``size`` lists of ``length`` words."""
         numbers = self.data.numbers
         previous = np.concatenate([[-1], numbers[:-1]])  # the word before each word; -1 at the beginning of a record
         real = numbers >= 0
@@ -204,7 +195,7 @@ class SampledWords:
         return self.data.spell(rows)
 
 
-_KINDS: dict[TextCanaryKind, type[NewTokens] | type[RandomWords] | type[SampledWords]] = {
+_KINDS: dict[TextCanaryKind, type[NewTokens | RandomWords | SampledWords]] = {
     TextCanaryKind.NEW_TOKENS: NewTokens,
     TextCanaryKind.RANDOM_TOKENS: RandomWords,
     TextCanaryKind.SAMPLED: SampledWords,

@@ -1,101 +1,31 @@
 """``SealedPlanting``: plants the gradient canaries of a seal in a training elsewhere, and writes the scores of all candidates.
 
-    planting = SealedPlanting.read("sealed/planting.json")
-    ...
-    model, optimizer, loader = engine.make_private(...)
-    planting.attach(engine, optimizer, loader)  # or watch, add and released in a loop of your own
-    ...
-    planting.write_scores("scores.csv")
+planting = SealedPlanting.read("sealed/planting.json")
+...
+model, optimizer, loader = engine.make_private(...)
+planting.attach(engine, optimizer, loader)  # or watch, add and released in a loop of your own
+...
+planting.write_scores("scores.csv")
 """
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lidp import checks
-from lidp._runtime.terminal_text import printable
-from lidp.arrays import Bools, Floats
+from lidp.arrays import Floats
 from lidp.canaries.coordinates import SpreadCoordinates
-from lidp.errors import AuditFailed, InvalidArgument, InvalidData
+from lidp.errors import AuditFailed
 from lidp.integrations.gradient_canaries import GradientCanary, GradientSeeds
 from lidp.integrations.opacus_planting import OpacusPlanting
 from lidp.integrations.planting import Planting, Trained
+from lidp.integrations.seal_files import PlantingFile, write_scores
 
 if TYPE_CHECKING:
     import torch
-
-_FORMAT = 1
-_MAX_BYTES = 2**28
-_SEED_LIMIT = 2**62
-
-
-@dataclass(frozen=True)
-class PlantingFile:
-    """The content of ``planting.json``: all candidates in order, those that are inserted, and the public seed of their gradients."""
-
-    seed: int
-    canary: GradientCanary
-    candidates: tuple[str, ...]
-    inserted: tuple[str, ...]
-
-    @classmethod
-    def read(cls, path: str | Path) -> PlantingFile:
-        """Return the content of a file.
-
-        Raises:
-            InvalidData: if it is not a planting file.
-        """
-        path = Path(path)
-        try:
-            if path.stat().st_size > _MAX_BYTES:
-                raise InvalidData(f"{path}: more than {_MAX_BYTES // 2**20} MB; expected the planting.json of lidp seal")
-            plain = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidData(f"{path}: cannot be read: {error.strerror}; give the planting.json of lidp seal") from None
-        except (ValueError, RecursionError):
-            raise InvalidData(f"{path}: not JSON; expected the planting.json of lidp seal") from None
-        try:
-            return cls._of(plain)
-        except InvalidArgument as error:
-            raise InvalidData(f"{path}: {printable(str(error))}") from None
-
-    @classmethod
-    def _of(cls, plain: Any) -> PlantingFile:
-        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
-            found = plain.get("format") if isinstance(plain, dict) else None
-            raise InvalidArgument(f"expected a planting file of format {_FORMAT}, got format {found!r}")
-        seed = plain.get("seed")
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEED_LIMIT:
-            raise InvalidArgument(f"seed must be a whole number from 0 to 2^62 - 1, got {str(seed)[:40]}")
-        candidates, inserted = (_ids(name, plain.get(name)) for name in ("candidates", "inserted"))
-        if not candidates:
-            raise InvalidArgument("there are no candidates; seal again with at least one canary")
-        unknown = set(inserted) - set(candidates)
-        if unknown:
-            raise InvalidArgument(f"{len(unknown):,} inserted ids are no candidates, such as {min(unknown)!r}")
-        return cls(seed, checks.member(GradientCanary, canary=plain.get("canary")), candidates, inserted)
-
-    @property
-    def is_inserted(self) -> Bools:
-        """Whether each candidate is inserted."""
-        inserted = set(self.inserted)
-        return np.array([identifier in inserted for identifier in self.candidates])
-
-
-def _ids(name: str, values: Any) -> tuple[str, ...]:
-    """Return the ids of a list, which must be different strings."""
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InvalidArgument(f"{name} must be a list of ids, got {str(values)[:40]}")
-    if len(set(values)) < len(values):
-        raise InvalidArgument(f"{name} has an id twice")
-    return tuple(values)
 
 
 class SealedPlanting(OpacusPlanting):
@@ -109,7 +39,10 @@ class SealedPlanting(OpacusPlanting):
     """
 
     def __init__(self, file: PlantingFile, rng: np.random.Generator | None = None) -> None:
-        """Create the planting of one run; ``rng`` samples the inserted canaries of each step, by default from the system's entropy."""
+        """Create the planting of one run.
+
+        ``rng`` samples the inserted canaries of each step. By default it is seeded by the system.
+        """
         shape = (2,) if file.canary is GradientCanary.DIRAC_GRADIENT else ()
         super().__init__(
             np.zeros((len(file.inserted), *shape), np.float64 if shape else np.int64),
@@ -201,20 +134,7 @@ def _require_single_precision(tensors: Iterable[torch.Tensor]) -> None:
     for tensor in tensors:
         if tensor.dtype not in (torch.float32, torch.float64):
             raise AuditFailed(
-                f"a trainable parameter is {str(tensor.dtype).removeprefix('torch.')}: its noisy gradients are rounded too coarsely. "
-                "Keep trainable parameters in float32 (LoRA does by default) and use torch.autocast; frozen ones may be in half precision"
+                f"a trainable parameter is {str(tensor.dtype).removeprefix('torch.')}: its noisy gradients are rounded too "
+                "coarsely. Keep trainable parameters in float32, as LoRA does by default, and use torch.autocast; frozen ones "
+                "may be in half precision"
             )
-
-
-def write_scores(path: str | Path, candidates: Iterable[str], scores: Floats) -> None:
-    """Write scores as CSV with the columns id and score. Reading them back gives the same numbers.
-
-    Raises:
-        InvalidData: if the file cannot be written.
-    """
-    rows = [(identifier, repr(float(score))) for identifier, score in zip(candidates, scores, strict=True)]
-    try:
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([("id", "score"), *rows])
-    except OSError as error:
-        raise InvalidData(f"{path}: cannot be written: {error.strerror}") from None
