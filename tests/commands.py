@@ -1,5 +1,6 @@
 """Are the commands in the documents ones that exist? Nothing is run here: the real command line takes them apart."""
 
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -38,6 +39,8 @@ def check(words):
             assert set((named[1] or "").split(",")) <= EXTRAS | {""}, words
         case ["python", "-m", "benchmarks", *names]:
             assert set(names) <= set(PARTS), words
+        case ["python", script, *arguments] if script.startswith("examples/"):
+            _load(ROOT / script).parser().parse_args(arguments)
         case ["ray", *arguments]:
             from ray.scripts.scripts import cli
 
@@ -46,6 +49,14 @@ def check(words):
             pass
         case _:
             raise AssertionError(f"nobody knows how to check the command {shlex.join(words)}")
+
+
+def _load(path):
+    """Return a script as a module, without running it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def parse(arguments):
