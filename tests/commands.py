@@ -40,7 +40,7 @@ def check(words):
         case ["python", "-m", "benchmarks", *names]:
             assert set(names) <= set(PARTS), words
         case ["python", script, *arguments] if script.startswith("examples/"):
-            _load(ROOT / script).parser().parse_args(arguments)
+            _parse_example(ROOT / script, arguments)
         case ["ray", *arguments]:
             from ray.scripts.scripts import cli
 
@@ -51,12 +51,16 @@ def check(words):
             raise AssertionError(f"nobody knows how to check the command {shlex.join(words)}")
 
 
-def _load(path):
-    """Return a script as a module, without running it."""
+def _parse_example(path, arguments):
+    """Take the arguments of an example apart by its own function ``parser``."""
+    assert path.exists(), path
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    try:
+        module.parser().parse_args(arguments)
+    except SystemExit as end:
+        raise AssertionError(f"{path} does not take {shlex.join(arguments)}") from end
 
 
 def parse(arguments):

@@ -140,7 +140,7 @@ def test_what_a_page_says_and_what_happens_are_compared(capsys, monkeypatch, tmp
         "```sh\nmake tests\n```\n",
         "```sh\npip install 'lidp[touch]'\n```\n",
         "```sh\npython -m benchmarks pears\n```\n",
-        "```sh\npython examples/training/lora.py\n```\n",
+        "```sh\npython examples/training/none.py\n```\n",
         "```sh\nrm -r docs\n```\n",
     ):
         page.write_text(wrong, encoding="utf-8")
