@@ -1,5 +1,6 @@
 """Audits of one training of a tiny GPT-2 with LoRA: correct settings stand, too little noise and broken wiring fall."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("opacus", reason="needs the extra torch")
@@ -32,6 +33,14 @@ def test_one_training_with_a_tenth_of_its_noise_falls(tmp_path):
     scores, coins = gradient_runs(tmp_path, [1], "--noise-factor", 0.1, "--epochs", 1, canaries=200)
     claim = Claim.dpsgd(noise_multiplier=1.0, sampling_rate=1 / STEPS_PER_EPOCH, steps=STEPS_PER_EPOCH, delta=1e-5)
     assert refutes(scores, coins, claim, CurveWager(claim.curve, canary_by_canary=True))
+
+
+def test_empty_batches_are_steps_like_any_other(tmp_path):
+    """With four records at rate 1/4, about one step in three has no record."""
+    seal = seal_gradients(tmp_path / "sealed", canaries=50, seed=2, data=records(4))
+    scores = seal.train("--epochs", 4, "--steps-per-epoch", 4, seed=2)
+    assert np.isfinite(scores).all()
+    assert len(set(scores)) == 50
 
 
 @pytest.mark.slow
