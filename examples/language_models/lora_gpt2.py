@@ -61,9 +61,11 @@ def encode(tokenizer, texts, length):
 
 
 def sum_of_losses(model, ids, mask):
-    """Return the sum over texts of their mean loss per token."""
+    """Return the sum over texts of their mean loss per token. Padding is on the right, where no token looks."""
+    if not len(ids):  # GPT-2 does not take the empty batches of Poisson sampling; a text without weight has no gradient
+        ids, mask = (torch.zeros((1, ids.shape[1]), dtype=torch.int64) for _ in range(2))
     positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)  # Opacus needs one row per text
-    logits = model(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1]
+    logits = model(input_ids=ids, position_ids=positions).logits[:, :-1]
     losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
     weights = mask[:, 1:].float()
     return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)).sum()

@@ -73,8 +73,8 @@ def _whole_number(secret: int) -> int:
 
 
 def _own_tokens(text: str, kind: TextCanaryKind) -> tuple[str, ...]:
-    """Return the new tokens of a candidate, each one once, in the order of their first occurrence."""
-    return tuple(dict.fromkeys(_NEW_TOKEN.findall(text))) if kind is TextCanaryKind.NEW_TOKENS else ()
+    """Return the new tokens of a candidate: its first word, which it repeats."""
+    return (text.partition(" ")[0],) if kind is TextCanaryKind.NEW_TOKENS else ()
 
 
 @dataclass(frozen=True)
