@@ -3,6 +3,7 @@
 import csv
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -180,6 +181,18 @@ def test_a_run_that_diverged_has_no_scores():
 def test_a_run_without_steps_has_no_scores():
     with pytest.raises(AuditFailed, match="planted no canaries"):
         SealedPlanting(FILE).scores()
+
+
+def test_settings_that_contradict_the_accountant_are_named(tmp_path):
+    planting = SealedPlanting(FILE)
+    train(lora(), planting)
+    planting._read_settings, settings = (lambda: changed), planting.settings()
+    changed = replace(settings, history=((2.0, 1.0, 2),))
+    with pytest.warns(ConfigurationWarning) as caught:
+        planting.write_scores(tmp_path / "scores.csv")
+    names = [str(warning.message).partition(":")[0] for warning in caught if warning.category is ConfigurationWarning]
+    assert names == ["secure_mode off", "steps not counted", "noise overstated"]
+    assert settings.claim(1e-5).curve is not None
 
 
 def test_an_optimizer_that_is_not_private_is_refused():

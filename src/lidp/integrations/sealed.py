@@ -10,6 +10,7 @@ planting.write_scores("scores.csv")
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from lidp.canaries.coordinates import SpreadCoordinates
 from lidp.errors import AuditFailed
 from lidp.integrations.gradient_canaries import GradientCanary, GradientSeeds
 from lidp.integrations.opacus_planting import OpacusPlanting
+from lidp.integrations.opacus_settings import ConfigurationWarning
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.seal_files import PlantingFile, write_scores
 
@@ -124,8 +126,14 @@ class SealedPlanting(OpacusPlanting):
         return ratios
 
     def write_scores(self, path: str | Path) -> None:
-        """Write the score of every candidate as CSV with the columns id and score, for ``lidp open``."""
+        """Write the score of every candidate as CSV with the columns id and score, for ``lidp open``.
+
+        Warns:
+            ConfigurationWarning: for each inconsistency between the settings of Opacus, its accountant and the steps.
+        """
         write_scores(path, self.candidates, self.scores())
+        for check in () if self._read_settings is None else self.settings().checks():
+            warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
 
 
 def _require_single_precision(tensors: Iterable[torch.Tensor]) -> None:
