@@ -21,6 +21,7 @@ from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
 
 from lidp.errors import AuditFailed, InvalidData  # noqa: E402
 from lidp.integrations.gradient_canaries import GradientCanary  # noqa: E402
+from lidp.integrations.opacus_settings import ConfigurationWarning  # noqa: E402
 from lidp.integrations.sealed import PlantingFile, SealedPlanting  # noqa: E402
 from lidp.training.transcript import COLUMNS  # noqa: E402
 
@@ -186,8 +187,8 @@ def test_a_run_without_steps_has_no_scores():
 def test_settings_that_contradict_the_accountant_are_named(tmp_path):
     planting = SealedPlanting(FILE)
     train(lora(), planting)
-    planting._read_settings, settings = (lambda: changed), planting.settings()
-    changed = replace(settings, history=((2.0, 1.0, 2),))
+    settings = planting.settings()
+    planting._read_settings = lambda: replace(settings, history=((2.0, 1.0, 2),))
     with pytest.warns(ConfigurationWarning) as caught:
         planting.write_scores(tmp_path / "scores.csv")
     names = [str(warning.message).partition(":")[0] for warning in caught if warning.category is ConfigurationWarning]

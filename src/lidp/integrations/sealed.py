@@ -1,11 +1,13 @@
 """``SealedPlanting``: plants the gradient canaries of a seal in a training elsewhere, and writes the scores of all candidates.
 
-planting = SealedPlanting.read("sealed/planting.json")
-...
-model, optimizer, loader = engine.make_private(...)
-planting.attach(engine, optimizer, loader)  # or watch, add and released in a loop of your own
-...
-planting.write_scores("scores.csv")
+    planting = SealedPlanting.read("sealed/planting.json")
+    ...
+    model, optimizer, loader = engine.make_private(...)
+    planting.attach(engine, optimizer, loader)
+    ...
+    planting.write_scores("scores.csv")
+
+A loop without Opacus calls ``watch``, ``add`` and ``released`` instead of ``attach``.
 """
 
 from __future__ import annotations
