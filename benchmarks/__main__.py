@@ -16,6 +16,7 @@ from benchmarks import (
     simulation,
     speed,
     strength,
+    text_canaries,
     training,
     transcripts,
 )
@@ -32,6 +33,7 @@ PARTS = {
     "broken-training": broken_training.main,
     "opacus": opacus_overhead.main,
     "opacus-transcripts": opacus_transcripts.main,
+    "text-canaries": text_canaries.main,
     "pairs": pairs.main,
     "peers": peers.main,
     "clusters": clusters.main,

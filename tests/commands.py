@@ -1,5 +1,6 @@
 """Are the commands in the documents ones that exist? Nothing is run here: the real command line takes them apart."""
 
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -38,9 +39,10 @@ def check(words):
             assert set((named[1] or "").split(",")) <= EXTRAS | {""}, words
         case ["python", "-m", "benchmarks", *names]:
             assert set(names) <= set(PARTS), words
-        case ["python", script]:
-            assert script.startswith("examples/"), words
+        case ["python", script] if script.startswith("examples/"):
             assert (ROOT / script).exists(), words
+        case ["python", script, *arguments] if script.startswith("examples/"):
+            _parse_example(ROOT / script, arguments)
         case ["ray", *arguments]:
             from ray.scripts.scripts import cli
 
@@ -49,6 +51,18 @@ def check(words):
             pass
         case _:
             raise AssertionError(f"nobody knows how to check the command {shlex.join(words)}")
+
+
+def _parse_example(path, arguments):
+    """Take the arguments of an example apart by its own function ``parser``."""
+    assert path.exists(), path
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        module.parser().parse_args(arguments)
+    except SystemExit as end:
+        raise AssertionError(f"{path} does not take {shlex.join(arguments)}") from end
 
 
 def parse(arguments):

@@ -104,6 +104,8 @@ def test_the_blocks_of_a_page(page, capsys, monkeypatch, tmp_path):
     blocks = blocks_of(page)
     if any("import torch" in block.text for block in blocks):
         pytest.importorskip("opacus", reason="the page needs the extra torch")
+    if any("examples/language_models" in block.text for block in blocks):
+        pytest.importorskip("peft", reason="the page needs the extra llm")
     if any("import jax" in block.text for block in blocks):
         pytest.importorskip("jax_privacy", reason="the page needs the extra jax")
     monkeypatch.chdir(tmp_path)
@@ -138,6 +140,7 @@ def test_what_a_page_says_and_what_happens_are_compared(capsys, monkeypatch, tmp
         "```sh\nmake tests\n```\n",
         "```sh\npip install 'lidp[touch]'\n```\n",
         "```sh\npython -m benchmarks pears\n```\n",
+        "```sh\npython examples/training/none.py\n```\n",
         "```sh\nrm -r docs\n```\n",
     ):
         page.write_text(wrong, encoding="utf-8")

@@ -1,5 +1,6 @@
 """The examples run and show what they say."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from lidp.data import load_fashion_mnist, synthetic_purchases
 from lidp.errors import InvalidData
+from tests.integrations.tiny_gpt2 import records, seal_gradients
 from tests.waiting import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -69,6 +71,22 @@ def test_an_example_of_training(name):
     assert found.returncode == 0, found.stderr
     lines = [line.partition(":")[0] for line in found.stdout.splitlines() if not line.startswith(" ")]
     assert lines == verdicts
+
+
+def test_all_examples_of_language_models_are_tested():
+    assert {path.name for path in (EXAMPLES / "language_models").glob("*.py")} == {"lora_gpt2.py"}
+
+
+@pytest.mark.slow
+def test_the_example_of_lora(tmp_path):
+    for library in ("opacus", "transformers", "peft"):
+        pytest.importorskip(library)
+    sealed = seal_gradients(tmp_path / "sealed", canaries=100, seed=1, data=records(64))
+    options = ["--epochs", 1, "--steps-per-epoch", 2, "--physical-batch-size", 8, "--scores", tmp_path / "scores.csv"]
+    found = run(EXAMPLES / "language_models" / "lora_gpt2.py", "--seal", sealed.folder, *options)
+    assert found.returncode == 0, found.stderr
+    assert re.fullmatch(r"the accountant states ε = [\d.]+ at δ = 1e-05", found.stdout.strip())
+    assert len((tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()) == 1 + 100
 
 
 @pytest.mark.slow
