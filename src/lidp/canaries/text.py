@@ -25,7 +25,7 @@ class TextCanaries:
 def text_canaries(
     kind: str, texts: Sequence[str], size: int, rng: np.random.Generator, *, length: int = 16, secret: int = 0
 ) -> TextCanaries:
-    """Return ``size`` texts: a new token each, ``length`` random words of the data, or a text of the data; ``secret`` random words follow."""
+    """Return ``size`` texts: a new token, ``length`` random words or a text of the data, and ``secret`` random words."""
     checks.one_of(KINDS, canary_text=kind)
     words = sorted({word for text in texts for word in text.split()})
     if not words:

@@ -151,7 +151,12 @@ _PROCEDURES: dict[type[Design], type[Procedure]] = {PairRuns: PairProcedure}
 
 def _could_refute(plan: AuditPlan, scores: Scores) -> bool:
     return could_refute(
-        plan.method, plan.claim, plan.design, scores, failure_probability=plan.failure_probability, sequential=plan.sequential
+        plan.method,
+        plan.claim,
+        plan.design,
+        scores,
+        failure_probability=plan.failure_probability,
+        sequential=plan.sequential,
     )
 
 

@@ -121,7 +121,7 @@ class ParquetTable(Table):
         return tuple(self._table.column_names)
 
     def texts(self, column: str) -> list[str]:
-        texts = self._table.column(column).to_pylist()
+        texts: list[str] = self._table.column(column).to_pylist()
         for number, text in enumerate(texts, start=1):
             if not isinstance(text, str):
                 raise InvalidData(f"{column!r} must be a text in every record, got {text!r:.60} in record {number:,}")
@@ -140,7 +140,9 @@ class ParquetTable(Table):
         for field in self._table.schema:
             kind = added.schema.field(field.name).type
             if kind != field.type:
-                raise InvalidData(f"the column {field.name!r} of the pool has the type {kind}, that of the data {field.type}")
+                raise InvalidData(
+                    f"the column {field.name!r} of the pool has the type {kind}, that of the data {field.type}"
+                )
         return type(self)(pa.concat_tables([self._table, added.cast(self._table.schema)]))
 
     def write(self, path: Path) -> None:

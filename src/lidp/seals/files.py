@@ -80,7 +80,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         descriptor = os.open(path, _READ_FLAGS)
     except OSError as error:
         if path.is_symlink():
-            raise SealError(f"{path} is a symbolic link, which may lead out of the folder; put the file itself there") from None
+            raise SealError(
+                f"{path} is a symbolic link, which may lead out of the folder; put the file itself there"
+            ) from None
         raise SealError(f"{path}: {error.strerror or error}") from None
     except ValueError:  # a name with a null character
         raise SealError(f"{path!s}: there is no such file") from None

@@ -7,6 +7,8 @@ not changed: lines of JSON stay as they are, columns keep their types.
 from __future__ import annotations
 
 import csv
+import datetime as dt
+import decimal
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +73,9 @@ class Table(ABC):
         """Raise ``InvalidData`` unless there is a column of this name."""
         if column not in self.columns:
             names = ", ".join(self.columns) or "none"
-            raise InvalidData(f"the data has no column {column!r} for the text; its columns are {names}; name it by --text-field")
+            raise InvalidData(
+                f"the data has no column {column!r} for the text; its columns are {names}; name it by --text-field"
+            )
 
     def require_same_columns(self, other: Table) -> None:
         """Raise ``InvalidData`` if another table has other columns."""
@@ -86,7 +90,9 @@ def check_fill(columns: Sequence[str], text: str, fill: Mapping[str, str]) -> No
     """Raise ``InvalidData`` unless ``fill`` names exactly the columns other than the text."""
     for name in columns:
         if name != text and name not in fill:
-            raise InvalidData(f"the data has a column {name!r} beside the text; say what canaries have there: --fill {name}=VALUE")
+            raise InvalidData(
+                f"the data has a column {name!r} beside the text; say what canaries have there: --fill {name}=VALUE"
+            )
     for name in fill:
         if name == text or name not in columns:
             raise InvalidData(f"--fill {name}=...: the data has no such column beside the text")
@@ -164,7 +170,7 @@ class JsonLines(Table):
 
 def _json_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InvalidData(f"{path}, line {number:,}: not JSON ({str(error)[:100]})") from None
     if not isinstance(record, dict):
@@ -268,12 +274,10 @@ def json_text(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    import datetime
-    import decimal
 
-    if isinstance(value, (datetime.date, datetime.time)):
+    if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
-    if isinstance(value, (decimal.Decimal, datetime.timedelta)):
+    if isinstance(value, (decimal.Decimal, dt.timedelta)):
         return str(value)
     raise InvalidData(
         f"a value of type {type(value).__name__} cannot be written to the list of candidates, which is JSON; "
