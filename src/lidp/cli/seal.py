@@ -24,6 +24,9 @@ The exit code is 0, or 2 for an error.
 """
 
 
+TOO_FEW = "note: not even a training that reveals every coin would be refuted; use more canaries or more runs"
+
+
 @with_option_groups
 def command(
     *,
@@ -100,6 +103,8 @@ def command(
         _check_options_of_kind(given)
         stated = claim.build(Neighbours.ADD_REMOVE)
         sealed = seal(output, claim=stated, data=data, pool=pool, seed=seed, **given)  # type: ignore[arg-type]  # as in of_plan
+    if not sealed.could_refute:
+        typer.echo(f"lidp: {TOO_FEW}", err=True)
     typer.echo(json.dumps(sealed.commitment.to_dict(), indent=2) if as_json else printable(_describe(sealed)))
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -186,10 +187,11 @@ class DatasetFolder(Table):
         return [str(text) for text in self._dataset[column]]
 
     def filled(self, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Self:
-        from datasets import Dataset
+        from datasets import Dataset, DatasetInfo
 
-        table = filled_arrow(self._dataset.features.arrow_schema, column, texts, fill)
-        return type(self)(Dataset(table).cast(self._dataset.features))
+        features = self._dataset.features
+        table = filled_arrow(features.arrow_schema, column, texts, fill)
+        return type(self)(Dataset(table, info=DatasetInfo(features=features)))
 
     def take(self, rows: Ints) -> Self:
         return type(self)(self._dataset.select(rows))
@@ -209,7 +211,7 @@ class DatasetFolder(Table):
         shown = is_progress_bar_enabled()
         disable_progress_bar()
         try:
-            self._dataset.flatten_indices().save_to_disk(str(path))
+            self._dataset.flatten_indices(keep_in_memory=True).save_to_disk(str(path))
         finally:
             if shown:
                 enable_progress_bar()
@@ -221,16 +223,26 @@ class DatasetFolder(Table):
 def filled_arrow(schema: Any, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Any:
     """Return an Arrow table of a schema, with one row per text and one value for each other column."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     arrays = []
     for field in schema:
         if field.name == column:
             arrays.append(pa.array(texts, type=field.type))
             continue
-        try:
-            value = pc.cast(pa.scalar(fill[field.name]), field.type)
-        except pa.ArrowException:
-            raise InvalidData(f"--fill {field.name}={fill[field.name]}: the column has the type {field.type}") from None
-        arrays.append(pa.repeat(value, len(texts)))
+        arrays.append(pa.repeat(_scalar(field, fill[field.name]), len(texts)))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _scalar(field: Any, text: str) -> Any:
+    """Return a text as a value of the type of a column: converted, or read as JSON."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.cast(pa.scalar(text), field.type)
+    except pa.ArrowException:
+        pass
+    try:
+        return pa.scalar(json.loads(text), type=field.type)
+    except (pa.ArrowException, ValueError, TypeError, RecursionError):
+        raise InvalidData(f"--fill {field.name}={text}: the column has the type {field.type}") from None

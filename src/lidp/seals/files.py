@@ -98,7 +98,7 @@ def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
         size = os.fstat(stream.fileno()).st_size
         if size > limit:
             raise SealError(f"{path} has {size:,} bytes; at most {limit:,} are read")
-        return stream.read(limit)
+        return stream.read(size)
 
 
 def read_json(path: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ class OpenedSeal:
     look: Look
     evidence: tuple[RunEvidence, ...]
     evidence_hash: str
+    time: str
+    """when these scores were opened for the first time"""
     result: SealedResult | None
 
     def __str__(self) -> str:
@@ -95,7 +97,7 @@ def judge_evidence(plan: SealPlan, runs: Sequence[RunEvidence]) -> Judgement:
         plan.method, plan.claim, plan.design, scores, failure_probability=risk
     )
     verdict = judge(bounded, plan.claim, provisional=False, could_refute=able)
-    return Judgement(scores, replace(bounded, assumptions=(*bounded.assumptions, SCORES_ALONE)), verdict)
+    return Judgement(scores, bounded, verdict)
 
 
 def check_number_of_runs(plan: SealPlan, runs: int) -> None:
@@ -140,9 +142,9 @@ def open_seal(
         judgement = judge_evidence(plan, evidence)
         revealed = judgement.verdict is Verdict.REFUTED or last or look.left == 0
         evidence_hash = hash_evidence(hashes)
-        ledger.record(Opening(hashes, evidence_hash, str(judgement.verdict), revealed, now()))
+        time = ledger.record(Opening(hashes, evidence_hash, str(judgement.verdict), revealed, now()))
     result = _result(plan, runs, judgement, look) if revealed else None
-    return OpenedSeal(judgement.verdict, plan, look, tuple(evidence), evidence_hash, result)
+    return OpenedSeal(judgement.verdict, plan, look, tuple(evidence), evidence_hash, time, result)
 
 
 def _evidence(runs: Sequence[SealedRun], files: list[Path], failed: dict[int, str]) -> list[RunEvidence]:

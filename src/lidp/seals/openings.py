@@ -114,14 +114,15 @@ class Ledger:
         self._files = descriptors
         self.openings = _merged([_read(path) for path, _ in descriptors])
 
-    def record(self, opening: Opening) -> None:
-        """Write an opening to every folder, and force it to disk; nothing if it is recorded already."""
+    def record(self, opening: Opening) -> str:
+        """Write an opening to every folder, and force it to disk; nothing if it is recorded already. Return when it was first."""
         for path, descriptor in self._files:
             present = _read(path)
             if any((one.runs, one.revealed) == (opening.runs, opening.revealed) for one in present):
                 continue
             os.write(descriptor, opening.to_line(len(present) + 1).encode())
             os.fsync(descriptor)
+        return next((one.time for one in self.openings if one.runs == opening.runs), opening.time)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,6 @@ from lidp.rounding import at_least, at_most, exact
 from lidp.seals.files import canonical, read_json, replace_file, sha256
 from lidp.seals.opening import OpenedSeal, SealedResult
 from lidp.seals.plan import FORMAT, check_format
-from lidp.seals.sealing import now
 from lidp.seals.signatures import sign
 
 _BESIDE_THE_DIGEST = ("digest", "signature")
@@ -66,7 +65,7 @@ def make_receipt(opened: OpenedSeal, *, with_evidence: bool = True) -> Receipt:
         "verdicts": {name: str(verdict) for name, verdict in result.verdicts.items()},
         "assumptions": list(result.assumptions),
         "versions": dict(result.computed_with),
-        "created": now(),
+        "created": opened.time,
         "evidence": [run.to_dict() for run in opened.evidence] if with_evidence else None,
     }
     return Receipt({**plain, "digest": digest_of(plain)})

@@ -18,7 +18,9 @@ from lidp import checks
 from lidp._runtime.versions import versions
 from lidp.arrays import Bools
 from lidp.claim import Claim
+from lidp.engine.procedure import could_refute
 from lidp.errors import InvalidArgument
+from lidp.scores import Scores
 from lidp.seals.candidates import draw_candidates
 from lidp.seals.files import hash_of, new_folder, write_bytes, write_json
 from lidp.seals.plan import FORMAT, GRADIENTS, Commitment, SealPlan, check_independence, choose_method
@@ -27,6 +29,7 @@ from lidp.streams import check_seed
 
 SEED_BITS = 128
 _SALT_BYTES = 32
+_MANY_COINS = 200_000  # so many refute every claim that a leaky training can break
 
 
 class Draw(StrEnum):
@@ -52,6 +55,19 @@ class Seal:
     def digest(self) -> str:
         """The line to publish before training."""
         return self.commitment.digest
+
+    @property
+    def could_refute(self) -> bool:
+        """Whether the planned runs, or one if their number is open, would refute a training that reveals every coin."""
+        plan = self.commitment.plan
+        runs = plan.runs or self.commitment.run
+        if plan.canaries * runs > _MANY_COINS:
+            return True
+        nothing = np.zeros((runs, plan.canaries))
+        scores = Scores.of_block(**{**plan.design.perfect_arrays(runs), "scores": nothing})
+        return could_refute(
+            plan.method, plan.claim, plan.design, scores, failure_probability=plan.failure_probability_per_look
+        )
 
     @property
     def for_the_trainer(self) -> tuple[str, ...]:
