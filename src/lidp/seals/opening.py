@@ -13,7 +13,7 @@ from lidp.engine.judge import judge
 from lidp.engine.procedure import could_refute
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, SealError
-from lidp.result import INDEPENDENT_RUNS, AuditResult, Verdict
+from lidp.result import AuditResult, Verdict
 from lidp.scores import Scores
 from lidp.seals.evidence import RunEvidence, hash_evidence, scores_of
 from lidp.seals.openings import Look, Opening, ledger_of, look_of
@@ -26,6 +26,12 @@ from lidp.stats.registry import bound
 SCORES_ALONE = "scores use the trained model and the candidate alone, not who was in"
 """Further assumption of every seal: whoever computes scores has not seen the coins, nor the data set that was trained on."""
 TRAINED_ON_IT = "the training used the sealed data set and nothing else about the candidates"
+INDEPENDENT_TRAININGS = "the randomness of each training is independent of the others"
+
+
+def run_assumptions(runs: int) -> tuple[str, ...]:
+    """Return the assumptions of sealed runs beyond those of the method."""
+    return (SCORES_ALONE, TRAINED_ON_IT, *((INDEPENDENT_TRAININGS,) if runs > 1 else ()))
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class SealedResult(AuditResult):
     looks: int = 1
 
     def _run_assumptions(self) -> tuple[str, ...]:
-        return (SCORES_ALONE, TRAINED_ON_IT, *((INDEPENDENT_RUNS,) if self.bound.trials > 1 else ()))
+        return run_assumptions(self.bound.trials)
 
     def _narrow_hypothesis(self) -> list[str]:
         return [f"  hypothesis {self.bound.hypothesis.meaning}"]

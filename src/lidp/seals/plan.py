@@ -190,10 +190,10 @@ class Commitment:
         """
         check_format(plain, where)
         rest = {name: value for name, value in plain.items() if name != "digest"}
-        if plain.get("digest") != sha256(canonical(rest)):
+        if plain.get("digest") != parsed(where, lambda: sha256(canonical(rest))):
             raise SealError(f"{where} was changed after sealing: its digest does not match its content")
         commitment = parsed(where, lambda: cls._parse(rest))
-        if commitment.to_dict() != dict(plain):
+        if commitment.to_dict() != plain:
             raise SealError(f"{where}: not what this version of lidp writes; open it with lidp {_version(rest)}")
         return commitment
 
@@ -207,6 +207,8 @@ class Commitment:
         names = [name for name in commitment.files if name in ("candidates.jsonl", "candidates.npz")]
         if not all(_HASH.fullmatch(value) for value in hashes) or len(names) != 1:
             raise SealError("the hashes of its files are missing")
+        if not isinstance(commitment.versions, dict) or not isinstance(commitment.created, str):
+            raise SealError("its versions or its time are missing")
         if any("/" in name or name.startswith(".") or not name.isprintable() for name in commitment.files):
             raise SealError("it names files outside the folder")
         return commitment

@@ -13,7 +13,7 @@ from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError, SealError
 from lidp.result import Verdict
 from lidp.seals.evidence import RunEvidence, hash_evidence
-from lidp.seals.opening import Judgement, judge_evidence
+from lidp.seals.opening import Judgement, judge_evidence, run_assumptions
 from lidp.seals.plan import Commitment, SealPlan, parsed
 from lidp.seals.receipt import Receipt, read_receipt
 from lidp.seals.score_lists import read_score_list
@@ -74,6 +74,8 @@ def verify_receipt(
     Raises:
         SealError: if the file is not a receipt at all.
     """
+    if scores and not seals:
+        raise InvalidArgument("scores are joined with the candidates of a seal; give --seal too")
     content = receipt if isinstance(receipt, Receipt) else read_receipt(receipt)
     return _Verifier(content, public_key, [Path(seal) for seal in seals], [Path(file) for file in scores]).verify()
 
@@ -169,13 +171,15 @@ class _Verifier:
         return runs, "the folders match the commitments, candidates and coins included"
 
     def _files_needed(self) -> int:
-        return sum(run["failed"] is None for run in self._plain["runs"])
+        runs = self._plain["runs"]
+        return sum(isinstance(run, dict) and run.get("failed") is None for run in runs) if isinstance(runs, list) else 0
 
     def _runs(self, commitments: list[Commitment], sealed: list[SealedRun] | None) -> tuple[list[RunEvidence], str]:
         stated = self._plain["runs"]
         if len(stated) != len(commitments):
             raise SealError(f"{len(commitments)} commitments, but evidence of {len(stated)} runs")
-        runs = self._from_files(sealed) if sealed and self._scores else self._from_receipt(commitments)
+        packed = self._plain["evidence"]
+        runs = self._from_files(sealed) if sealed and (self._scores or packed is None) else self._from_receipt(commitments)
         for run, one in zip(runs, stated, strict=True):
             run.check_coins()
             if run.hash != one["scores"] or run.failed != one["failed"]:
@@ -195,7 +199,7 @@ class _Verifier:
             raise InvalidArgument(f"the receipt needs {self._files_needed()} files of scores, got {len(self._scores)}")
         files = iter(self._scores)
         return [
-            RunEvidence.of(run, None if one["failed"] else read_score_list(next(files), run.ids), one["failed"])
+            RunEvidence.of(run, read_score_list(next(files), run.ids) if one["failed"] is None else None, one["failed"])
             for run, one in zip(sealed, self._plain["runs"], strict=True)
         ]
 
@@ -214,6 +218,9 @@ class _Verifier:
         verdicts = {name: str(Verdict.INCONCLUSIVE if inconclusive else names[value]) for name, value in refuted.items()}
         if self._plain["verdict"] != str(judgement.verdict) or self._plain["verdicts"] != verdicts:
             raise SealError(f"the receipt states another verdict than its evidence gives, which is {judgement.verdict}")
+        expected = [*judgement.bound.assumptions, *run_assumptions(judgement.bound.trials)]
+        if self._plain["assumptions"] != expected:
+            raise SealError("the receipt states other assumptions than those under which its verdict holds")
         return f"{judgement.verdict}: {plan.claim}"
 
 
