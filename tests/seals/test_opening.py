@@ -119,8 +119,8 @@ def sequence(tmp_path, count, **options):
 
 
 def test_further_runs_add_up_and_are_no_new_look(tmp_path):
-    folders = sequence(tmp_path, 2, canaries=20)
-    files = [scored(folder, shift=2.0) for folder in folders]
+    folders = sequence(tmp_path, 2)
+    files = [scored(folder, shift=1.5) for folder in folders]
     one = open_seal(folders[0], files[0])
     two = open_seal(folders, files)
     assert (one.result.bound.trials, two.result.bound.trials) == (1, 2)
