@@ -13,7 +13,7 @@ from lidp import Claim, Verdict
 from lidp.seals import open_seal, seal_next
 from tests.seals.sealed import coins_of, gradients, write_csv
 
-SEALS = 400
+SEALS = 250
 BETA = 0.1
 pytestmark = pytest.mark.slow
 
