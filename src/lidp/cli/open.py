@@ -19,7 +19,9 @@ from lidp.seals.files import replace_file
 from lidp.seals.receipt import model_card
 from lidp.seals.sealed_run import RECEIPT
 
-HELP = f"""Open sealed runs with the scores of their candidates: check the commitment, bound ε, judge the claim, write a receipt.
+HELP = f"""Open sealed runs with the scores of their candidates.
+
+Checks the commitment, bounds ε, judges the claim and writes a receipt.
 
 FOLDER is what lidp seal wrote; name the folders of all runs of the plan from the first on. Scores are .csv with the columns id and
 score, .jsonl with objects of id and score, or .npz with the arrays id and score, in any order. A higher score means that the

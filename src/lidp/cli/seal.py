@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,9 @@ from lidp.cli.option_groups import with_option_groups
 from lidp.errors import InvalidArgument
 from lidp.seals import Seal, seal, seal_next
 
-HELP = """Seal canaries for a training elsewhere: write the data set to train on, and commit to coins, claim and method.
+HELP = """Seal canaries for a training that happens elsewhere.
+
+Draws candidates and secret coins, and commits to them, to the claim and to the method.
 
 The new folder holds the data set to train on (or planting.json), the list of all candidates to be scored, the secret coins and a
 public commitment. Train anywhere, score every candidate, then run lidp open.
@@ -78,7 +80,7 @@ def command(
 ) -> int:
     if seed is not None and seed_from_os:
         raise InvalidArgument("--seed and --seed-from-os contradict each other; leave --seed out for a real audit")
-    of_plan = {
+    of_plan: dict[str, Any] = {
         "kind": kind,
         "canaries": canaries,
         "text_field": text_field,
@@ -102,7 +104,7 @@ def command(
                 raise InvalidArgument(f"--{name} is missing")
         _check_options_of_kind(given)
         stated = claim.build(Neighbours.ADD_REMOVE)
-        sealed = seal(output, claim=stated, data=data, pool=pool, seed=seed, **given)  # type: ignore[arg-type]  # as in of_plan
+        sealed = seal(output, claim=stated, data=data, pool=pool, seed=seed, **given)
     if not sealed.could_refute:
         typer.echo(f"lidp: {TOO_FEW}", err=True)
     typer.echo(json.dumps(sealed.commitment.to_dict(), indent=2) if as_json else printable(_describe(sealed)))
@@ -127,13 +129,13 @@ _KIND_OF_OPTION = {
 }
 
 
-def _check_options_of_kind(given: dict[str, object]) -> None:
+def _check_options_of_kind(given: dict[str, Any]) -> None:
     for name, kind in _KIND_OF_OPTION.items():
         if name in given and given["kind"] != kind:
             raise InvalidArgument(f"--{name.replace('_', '-')} is for --kind {kind}, and the kind is {given['kind']}")
 
 
-def _require_nothing_new(given: dict[str, object], claim: options.ClaimOptions) -> None:
+def _require_nothing_new(given: dict[str, Any], claim: options.ClaimOptions) -> None:
     names = [*given, *(name for name, value in vars(claim).items() if value is not None)]
     if names:
         raise InvalidArgument(

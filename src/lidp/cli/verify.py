@@ -13,7 +13,9 @@ from lidp._runtime.terminal_text import printable
 from lidp.cli import options
 from lidp.seals import verify_receipt
 
-HELP = """Check the receipt of a sealed audit offline: digest, signature, commitments, coins; compute bound and verdict again.
+HELP = """Check the receipt of a sealed audit, offline.
+
+Checks digest, signature, commitments and coins, and computes bound and verdict again.
 
 Exit code: 0 if everything holds, 2 otherwise. Whether the claim was refuted does not matter here.
 """
