@@ -34,7 +34,8 @@ def test_text_seal_holds_what_each_party_needs(tmp_path):
     trained = [line["text"] for line in lines(folder / "train.jsonl")]
     inserted = [candidates[name] for name, coin in coins.items() if coin]
     assert sorted(trained) == sorted([f"some words {row}" for row in range(30)] + inserted)
-    assert (folder / "new_tokens.txt").read_text(encoding="utf-8").split() == list(candidates.values())
+    tokens = (folder / "new_tokens.txt").read_text(encoding="utf-8").split()
+    assert tokens == [text.split()[0] for text in candidates.values()]  # in or not
     assert made.for_the_trainer == ("new_tokens.txt", "train.jsonl")
     assert list(candidates) == list(coins)
     assert 0 < len(inserted) < 20
