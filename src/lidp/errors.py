@@ -7,6 +7,7 @@
     ├── ClassNotImported       a store names a class of somebody's own that this program has not imported
     ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
     ├── StoreError             a store that cannot be read or written, or belongs to another audit
+    ├── SealError              a seal or a receipt that is incomplete, changed, or does not allow what is asked
     └── AuditFailed            the audit cannot run
 
 Every message names the invalid value and the remedy.
@@ -39,6 +40,10 @@ class MethodNotApplicable(LidpError, ValueError):
 
 class StoreError(LidpError):
     """The store of an audit cannot be read or written, or belongs to another audit."""
+
+
+class SealError(LidpError):
+    """A seal or a receipt is incomplete or was changed, or does not allow what is asked, such as a further look."""
 
 
 class AuditFailed(LidpError):

@@ -226,8 +226,12 @@ class AuditResult:
         lines.extend(f"  problem    {text}" for text in self._problems())
         lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
         lines.extend(f"  note       {text}" for text in self._notes_on_verdict())
-        lines.append(f"  seed       {self.seed}, {self.seconds:.1f} s")
+        lines.extend(self._origin())
         return "\n".join(lines)
+
+    def _origin(self) -> list[str]:
+        """Return the lines that say how the trials can be found again."""
+        return [f"  seed       {self.seed}, {self.seconds:.1f} s"]
 
     def _bounds(self) -> list[str]:
         """Return the lines about the bounds: of the curve and of the point, or of the point alone."""

@@ -28,9 +28,12 @@ from lidp.cli import (
     report,
     reproduce,
     resume,
+    seal,
     simulate,
+    verify,
     witness,
 )
+from lidp.cli import open as open_sealed
 from lidp.cli.replaced_commands import replacement
 from lidp.errors import LidpError
 
@@ -59,6 +62,9 @@ app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
 app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)
 app.command(name="witness", help=witness.HELP)(witness.command)
+app.command(name="seal", help=seal.HELP)(seal.command)
+app.command(name="open", help=open_sealed.HELP)(open_sealed.command)
+app.command(name="verify", help=verify.HELP)(verify.command)
 app.command(name="cite", help=cite.HELP)(cite.command)
 app.add_typer(simulate.app, name="simulate")
 

@@ -22,6 +22,7 @@ from lidp.pairs.scorer import PairScorer
 from lidp.pairs.search import PairSearch
 from lidp.pairs.setup import PairSetup
 from lidp.scores import Scores
+from lidp.stats.method import Method
 from lidp.streams import Purpose, stream
 from lidp.target import Target
 from lidp.trials.executor import Executor
@@ -149,16 +150,30 @@ _PROCEDURES: dict[type[Design], type[Procedure]] = {PairRuns: PairProcedure}
 
 
 def _could_refute(plan: AuditPlan, scores: Scores) -> bool:
+    return could_refute(
+        plan.method,
+        plan.claim,
+        plan.design,
+        scores,
+        failure_probability=plan.failure_probability,
+        sequential=plan.sequential,
+    )
+
+
+def could_refute(
+    method: Method, claim: Claim, design: Design, scores: Scores, *, failure_probability: float, sequential: bool = False
+) -> bool:
     """Return whether the method refutes the claim for a mechanism that reveals every coin, with these runs failed."""
-    if plan.method.anytime and scores.trials > _FEW_TRIALS and _could_refute(plan, scores[:_FEW_TRIALS]):
+    options: dict[str, Any] = {"failure_probability": failure_probability, "sequential": sequential}
+    many = method.anytime and scores.trials > _FEW_TRIALS
+    if many and could_refute(method, claim, design, scores[:_FEW_TRIALS], **options):
         return True  # a refuted claim stays refuted
-    arrays = plan.design.perfect_arrays(scores.trials)
-    perfect = Scores.of_block(**arrays, sequential=plan.sequential, failed=scores.failed)
+    perfect = Scores.of_block(**design.perfect_arrays(scores.trials), sequential=sequential, failed=scores.failed)
     try:
-        best = plan.method.bound(perfect, delta=plan.claim.delta, failure_probability=plan.failure_probability)
+        best = method.bound(perfect, delta=claim.delta, failure_probability=failure_probability)
     except MethodNotApplicable:  # too few trials to split, for example
         return False
-    return best.refutes(plan.claim)
+    return best.refutes(claim)
 
 
 def default_procedure(design: Design) -> Procedure:

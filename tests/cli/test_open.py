@@ -1,0 +1,125 @@
+"""``lidp open``."""
+
+import json
+
+import pytest
+
+from tests.cli.invoke import lidp
+from tests.seals.sealed import gradients, scored, simulated, write_csv
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    gradients(tmp_path / "s")
+    return tmp_path / "s"
+
+
+def test_exit_codes_are_those_of_verdicts(capsys, tmp_path):
+    for name, shift, expected in (("a", 0.0, 0), ("b", 4.0, 1)):
+        gradients(tmp_path / name)
+        code, out, err = lidp(capsys, "open", tmp_path / name, "--scores", scored(tmp_path / name, shift=shift))
+        assert (code, err) == (expected, "")
+        assert out.startswith("refuted: " if expected else "not refuted: ")
+        assert (tmp_path / name / "receipt.json").exists()
+
+
+def test_opening_again_prints_the_same(capsys, sealed):
+    first = lidp(capsys, "open", sealed, "--scores", scored(sealed))
+    assert lidp(capsys, "open", sealed, "--scores", scored(sealed)) == first
+    code, _, err = lidp(capsys, "open", sealed, "--scores", scored(sealed, seed=2))
+    assert code == 2
+    assert "opened with other scores before" in err
+    assert err.count("\n") == 1
+
+
+def test_all_files_that_can_be_written(capsys, sealed, tmp_path):
+    files = {name: tmp_path / name for name in ("receipt.json", "card.md", "page.html")}
+    code, out, _ = lidp(
+        capsys, "open", sealed, "--scores", scored(sealed), "--receipt", files["receipt.json"],
+        "--model-card", files["card.md"], "--report", files["page.html"], "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(out)["verdict"] == "not refuted"
+    assert "evidence" not in json.loads(out)
+    assert files["card.md"].read_text(encoding="utf-8").startswith("## Privacy audit")
+    page = files["page.html"].read_text(encoding="utf-8")
+    assert "Scores use the trained model and the candidate alone, not who was in." in page
+    assert not (sealed / "receipt.json").exists()
+    assert lidp(capsys, "verify", files["receipt.json"])[0] == 0
+
+
+def test_report_as_json(capsys, sealed, tmp_path):
+    lidp(capsys, "open", sealed, "--scores", scored(sealed), "--report", tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "not refuted"
+
+
+def test_looks_that_are_left_tell_the_verdict_alone(capsys, tmp_path):
+    gradients(tmp_path / "s", looks=2)
+    code, out, _ = lidp(capsys, "open", tmp_path / "s", "--scores", scored(tmp_path / "s"))
+    assert code == 0
+    assert out.startswith("not refuted: look 1 of 2 (failure probability 0.025 of each look)")
+    assert "ε ≥" not in out
+    assert not (tmp_path / "s" / "receipt.json").exists()
+    code, out, _ = lidp(capsys, "open", tmp_path / "s", "--scores", scored(tmp_path / "s"), "--json")
+    assert set(json.loads(out)) == {"verdict", "claim", "look", "evidence_hash"}
+    code, out, _ = lidp(capsys, "open", tmp_path / "s", "--scores", scored(tmp_path / "s"), "--last")
+    assert "ε ≥" in out
+    assert lidp(capsys, "open", tmp_path / "s", "--scores", scored(tmp_path / "s", seed=2))[0] == 2
+
+
+def test_failed_trainings(capsys, tmp_path):
+    gradients(tmp_path / "1")
+    lidp(capsys, "seal", "--like", tmp_path / "1", "-o", tmp_path / "2")
+    both = ("open", tmp_path / "1", tmp_path / "2", "--scores", scored(tmp_path / "1", shift=3.0))
+    code, _, err = lidp(capsys, *both, "--failed", "out of memory")
+    assert code == 2
+    assert "say which one failed" in err
+    code, out, _ = lidp(capsys, *both, "--failed", "2: out of memory")
+    assert code == 1
+    assert "1 runs failed" in out
+    assert lidp(capsys, *both, "--failed", "1: a", "--failed", "1: b")[0] == 2
+
+
+def test_a_single_failed_training_is_inconclusive(capsys, sealed):
+    code, out, _ = lidp(capsys, "open", sealed, "--failed", "out of memory")
+    assert code == 0
+    assert out.startswith("inconclusive")
+
+
+def test_bad_outputs_and_keys_are_found_before_a_look_is_spent(capsys, sealed, tmp_path):
+    scores = scored(sealed)
+    (tmp_path / "link.json").symlink_to(tmp_path / "elsewhere")
+    for option, value, reason in (
+        ("--report", tmp_path / "no" / "r.html", "no such folder"),
+        ("--receipt", sealed / "coins.json", "belongs to a seal"),
+        ("--model-card", sealed / "commitment.json", "belongs to a seal"),
+        ("--receipt", tmp_path / "link.json", "symbolic link"),
+        ("--sign", tmp_path / "none.pem", "No such file"),
+    ):
+        code, _, err = lidp(capsys, "open", sealed, "--scores", scores, option, value)
+        assert code == 2, option
+        assert reason in err
+        assert not (sealed / "openings.jsonl").exists()
+
+
+def test_control_characters_in_ids_do_not_reach_the_terminal(capsys, sealed):
+    rows = {"\x1b[2J\u202e": 1.0, **simulated(sealed)}
+    code, _, err = lidp(capsys, "open", sealed, "--scores", write_csv(sealed.with_name("x.csv"), rows))
+    assert code == 2
+    assert "is no candidate" in err
+    assert err[:-1].isprintable()
+
+
+def test_hostile_folders_give_one_line(capsys, sealed):
+    scores = scored(sealed)
+    for name, content in (
+        ("commitment.json", "[" * 100_000),
+        ("commitment.json", '{"format": 1e999}'),
+        ("coins.json", "\0"),
+    ):
+        before = (sealed / name).read_bytes()
+        (sealed / name).write_text(content)
+        code, out, err = lidp(capsys, "open", sealed, "--scores", scores)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "should not have happened" not in err
+        (sealed / name).write_bytes(before)
