@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,9 @@ from lidp.errors import AuditFailed
 from lidp.integrations.gradient_canaries import GradientCanary, GradientSeeds
 from lidp.integrations.opacus_planting import OpacusPlanting
 from lidp.integrations.opacus_settings import ConfigurationWarning
+from lidp.integrations.parameter_arrays import ParameterArray, count_numbers
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.seal_files import PlantingFile, write_scores
-
-if TYPE_CHECKING:
-    import torch
 
 
 class SealedPlanting(OpacusPlanting):
@@ -76,7 +74,7 @@ class SealedPlanting(OpacusPlanting):
         self._length = self._actual_length = len(loader.dataset)
         super().attach(engine, optimizer, loader)
 
-    def watch(self, parameters: Iterable[torch.Tensor | tuple[str, torch.Tensor]]) -> None:
+    def watch(self, parameters: Iterable[ParameterArray | tuple[str, ParameterArray]]) -> None:
         """Draw the gradients of all candidates for these parameters, which are those that the training changes.
 
         Raises:
@@ -86,7 +84,7 @@ class SealedPlanting(OpacusPlanting):
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in trained]
         _require_single_precision(tensors)
         if not self.is_watching and tensors:
-            self._watched = self._draw(tuple(tensor.numel() for tensor in tensors))
+            self._watched = self._draw(tuple(count_numbers(tensor) for tensor in tensors))
             self._inserted = self._watched[self._file.is_inserted]
         super().watch(trained)
 
@@ -138,13 +136,12 @@ class SealedPlanting(OpacusPlanting):
             warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
 
 
-def _require_single_precision(tensors: Iterable[torch.Tensor]) -> None:
-    import torch
-
+def _require_single_precision(tensors: Iterable[ParameterArray]) -> None:
     for tensor in tensors:
-        if tensor.dtype not in (torch.float32, torch.float64):
+        precision = str(tensor.dtype).removeprefix("torch.")
+        if precision not in ("float32", "float64"):
             raise AuditFailed(
-                f"a trainable parameter is {str(tensor.dtype).removeprefix('torch.')}: its noisy gradients are rounded too "
+                f"a trainable parameter is {precision}: its noisy gradients are rounded too "
                 "coarsely. Keep trainable parameters in float32, as LoRA does by default, and use torch.autocast; frozen ones "
                 "may be in half precision"
             )

@@ -16,6 +16,7 @@ from lidp.stats.curve_wager import CurveWager
 from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
 from lidp.stats.method import Method
 from lidp.stats.registry import canary_by_canary, make_method, method_named, point_method
+from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.storable import from_plain, to_plain
 
 FORMAT = 1
@@ -124,7 +125,7 @@ def choose_method(
             )
         return point_method(CoinFlip(canaries, claim.neighbours), claim)
     if independent_canaries:
-        return canary_by_canary(CurveWager(claim.curve))
+        return SignedRanks(claim.curve) if runs is not None else canary_by_canary(CurveWager(claim.curve))
     return CurveWagerWithGuesses(claim.curve) if runs == 1 else CurveWager(claim.curve)
 
 
