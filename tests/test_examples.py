@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lidp.claim import Claim
 from lidp.data import load_fashion_mnist, synthetic_purchases
 from lidp.errors import InvalidData
-from tests.integrations.tiny_gpt2 import records, seal_gradients
+from lidp.seals import seal
+from tests.integrations.tiny_gpt2 import records, write_texts
 from tests.waiting import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -81,8 +83,21 @@ def test_all_examples_of_language_models_are_tested():
 def test_the_example_of_lora(tmp_path):
     for library in ("opacus", "transformers", "peft"):
         pytest.importorskip(library)
-    sealed = seal_gradients(tmp_path / "sealed", canaries=100, seed=1, data=records(64))
-    options = ["--epochs", 1, "--steps-per-epoch", 2, "--physical-batch-size", 8, "--scores", tmp_path / "scores.csv"]
+    claim = Claim.dpsgd(noise_multiplier=1.0, sampling_rate=0.5, steps=2)
+    sealed = seal(tmp_path / "sealed", claim=claim, kind="gradients", canaries=100, seed=1)
+    data = write_texts(tmp_path / "data.jsonl", records(64))
+    options = [
+        "--data",
+        data,
+        "--epochs",
+        1,
+        "--steps-per-epoch",
+        2,
+        "--physical-batch-size",
+        8,
+        "--scores",
+        tmp_path / "scores.csv",
+    ]
     found = run(EXAMPLES / "language_models" / "lora_gpt2.py", "--seal", sealed.folder, *options)
     assert found.returncode == 0, found.stderr
     assert re.fullmatch(r"the accountant states ε = [\d.]+ at δ = 1e-05", found.stdout.strip())

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-
-import lidp
-from lidp.canaries.text import text_canaries
 
 ROOT = Path(__file__).parent.parent.parent
 WORDS = 8  # of a record
@@ -59,58 +54,16 @@ def lora(base=None, **options):
     return model
 
 
-@dataclass(frozen=True)
-class Sealed:
-    """A folder with the files that a trainer and a scorer get, and the coins in the order of the candidates."""
-
-    folder: Path
-    ids: list
-    coins: np.ndarray
-
-    def train(self, *options, seed):
-        """Train with the example, and return the scores in the order of the candidates."""
-        path = self.folder / "scores.csv"
-        example().main(["--seal", str(self.folder), "--scores", str(path), "--seed", str(seed), *map(str, options)])
-        with path.open(newline="", encoding="utf-8") as file:
-            by_id = {row["id"]: float(row["score"]) for row in csv.DictReader(file)}
-        return np.array([by_id[identifier] for identifier in self.ids])
+def write_texts(path, texts):
+    """Write a data set of texts as JSONL."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    return path
 
 
-def _write_lines(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def seal_gradients(folder, *, canaries, seed, data):
-    """Write a seal of gradient canaries; the data have no canaries."""
-    folder.mkdir(parents=True)
-    coins, ids = _coins_and_ids(canaries, seed)
-    inserted = [identifier for identifier, coin in zip(ids, coins, strict=True) if coin]
-    plain = {"format": 1, "seed": seed, "canary": "dirac-gradient", "candidates": ids, "inserted": inserted}
-    (folder / "planting.json").write_text(json.dumps(plain), encoding="utf-8")
-    _write_lines(folder / "train.jsonl", [json.dumps({"text": text}) for text in data])
-    return Sealed(folder, ids, coins)
-
-
-def seal_texts(folder, *, kind, canaries, seed, data):
-    """Write a seal of text canaries."""
-    folder.mkdir(parents=True)
-    coins, ids = _coins_and_ids(canaries, seed)
-    drawn = text_canaries(kind, data, canaries, np.random.default_rng([seed, 2]), length=WORDS)
-    inserted = [text for text, coin in zip(drawn.texts, coins, strict=True) if coin]
-    _write_lines(folder / "train.jsonl", [json.dumps({"text": text}) for text in [*data, *inserted]])
-    lines = [json.dumps({"id": i, "text": text}) for i, text in zip(ids, drawn.texts, strict=True)]
-    _write_lines(folder / "candidates.jsonl", lines)
-    if drawn.new_tokens:
-        _write_lines(folder / "new_tokens.txt", drawn.new_tokens)
-    return Sealed(folder, ids, coins)
-
-
-def _coins_and_ids(canaries, seed):
-    coins = np.random.default_rng([seed, 0]).integers(0, 2, canaries)
-    return coins, [f"{number:016x}" for number in np.random.default_rng([seed, 3]).permutation(2**20)[:canaries]]
-
-
-def refutes(scores, coins, claim, method):
-    """Return whether some runs, one row each, refute a claim at β = .05."""
-    bound = lidp.bound(lidp.Scores(scores=scores, coins=coins), delta=claim.delta, failure_probability=0.05, method=method)
-    return bound.refutes(claim)
+def train(folder, *options, seed, data=None):
+    """Train one model under a seal with the example, and return the file of its scores."""
+    scores = folder.with_suffix(".csv")
+    given = [] if data is None else ["--data", str(data)]
+    example().main(["--seal", str(folder), "--scores", str(scores), "--seed", str(seed), *given, *map(str, options)])
+    return scores

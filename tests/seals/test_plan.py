@@ -2,7 +2,7 @@
 
 import pytest
 
-from lidp import Claim, CoinWager, CurveWager, CurveWagerWithGuesses
+from lidp import Claim, CoinWager, CurveWager, CurveWagerWithGuesses, SignedRanks
 from lidp.errors import InvalidArgument, MethodNotApplicable, SealError
 from lidp.seals.files import canonical, sha256
 from lidp.seals.plan import Commitment, SealPlan, check_independence, choose_method
@@ -17,13 +17,14 @@ CURVE = Claim.gaussian(1.0)
         (CURVE, {"runs": 1}, CurveWagerWithGuesses),
         (CURVE, {"runs": 2}, CurveWager),
         (CURVE, {"runs": None}, CurveWager),
-        (CURVE, {"runs": 1, "independent_canaries": True}, CurveWager),
+        (CURVE, {"runs": 1, "independent_canaries": True}, SignedRanks),
+        (CURVE, {"runs": None, "independent_canaries": True}, CurveWager),
     ],
 )
 def test_choose_method_by_claim_and_runs(claim, options, kind):
     method = choose_method(claim, 100, **options)
     assert type(method) is kind
-    assert getattr(method, "canary_by_canary", False) is options.get("independent_canaries", False)
+    assert method.assumes_independent_canaries is options.get("independent_canaries", False)
 
 
 def test_choose_method_tests_beyond_large_claims():

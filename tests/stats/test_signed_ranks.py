@@ -37,6 +37,13 @@ def test_bound_lies_between_members_of_the_family():
     assert result.epsilon == pytest.approx(GaussianCurve(0.5).with_noise(result.effective_noise).epsilon(1e-5))
 
 
+@pytest.mark.parametrize("ones", [485, 515])
+def test_scores_that_tell_every_coin_refute_everything(ones):
+    """Of two values, the median is one."""
+    coins = np.random.default_rng(0).permutation(np.arange(1000) < ones).reshape(1, -1)
+    assert bound(Scores(scores=1.0 * coins, coins=coins), mu=2.0).fell_at == 1
+
+
 def test_only_ranks_count():
     scores = draw(0.7, 500)
     values, coins = scores.flips()

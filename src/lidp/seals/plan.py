@@ -68,6 +68,8 @@ class SealPlan:
                 "a seal inserts canaries or leaves them out, so the claim must be about add-remove neighbours"
             )
         self.method.check(self.design)
+        if self.method.assumes_independent_canaries:
+            check_independence(self.kind, self.options)
         if not self.method.anytime and self.runs is None:
             raise InvalidArgument(
                 f"{self.method.name} needs a number of runs that is fixed beforehand; say --runs N (runs=N), 1 for one training"
@@ -133,13 +135,13 @@ def check_independence(kind: str, options: Mapping[str, Any]) -> None:
     """Raise ``InvalidArgument`` if canaries of this kind interfere with one another."""
     if kind != "gradients":
         raise InvalidArgument(
-            f"--independent-canaries is for gradient canaries: {kind} canaries change one model together and interfere, so the "
+            f"independent canaries must be gradients: {kind} canaries change one model together and interfere, so the "
             "hypothesis would be false and a true claim could be refuted"
         )
     if options.get("canary") != "dirac-gradient":
         raise InvalidArgument(
-            "--independent-canaries is for --canary dirac-gradient: random gradients overlap, so the hypothesis would be false "
-            "and a true claim could be refuted"
+            "independent canaries must be Dirac gradients (--canary dirac-gradient): random gradients overlap, so the hypothesis "
+            "would be false and a true claim could be refuted"
         )
 
 

@@ -23,7 +23,7 @@ from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 from lidp.seals.candidates import draw_candidates
 from lidp.seals.files import hash_of, new_folder, write_bytes, write_json
-from lidp.seals.plan import FORMAT, GRADIENTS, Commitment, SealPlan, check_independence, choose_method
+from lidp.seals.plan import FORMAT, GRADIENTS, Commitment, SealPlan, choose_method
 from lidp.seals.sealed_run import COINS, COMMITMENT, NEW_TOKENS, PLANTING, hash_coins, read_commitment
 from lidp.streams import check_seed
 
@@ -120,8 +120,6 @@ def seal(
     except which candidates are in the data set: the position of a record among the others does not.
     """
     options = _options(kind, text_field, canary_text, secret_tokens, fill or {}, canary)
-    if independent_canaries:
-        check_independence(kind, options)
     if not isinstance(claim, Claim):
         raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
     entropy = secrets.randbits(SEED_BITS) if seed is None else check_seed(seed)

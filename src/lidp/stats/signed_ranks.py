@@ -1,6 +1,6 @@
 """Signed ranks: test a privacy curve on many independent canaries of one run by a weighted sum of right guesses.
 
-Every coin is guessed: "in" where the score is above the median of all scores, "out" below. The guesses are sorted by how far the
+Every coin is guessed: "in" for the upper half of the scores, "out" for the lower half. The guesses are sorted by how far the
 score is from the median, and guess number j gets weight number j of a list that is fixed beforehand. The sum of weights of right
 guesses, minus that of wrong ones, is compared with the largest that the curve makes likely: see :mod:`lidp.stats.rank_sum_tail`.
 Ranks need no calibration of scores, and the weights use nearly all information: on Gaussian scores the test is about as strong
@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lidp.arrays import Bools
+from lidp.arrays import Bools, Floats
 from lidp.claim import Direction
 from lidp.curves import PrivacyCurve
 from lidp.designs import Design
@@ -165,18 +165,25 @@ class SignedRanks(Method):
         """
         values, coins = (array.ravel() for array in scores.flips())
         failed = np.isnan(values)
-        centre = 0.0 if self.log_odds or failed.all() else float(np.median(values[~failed]))
-        evidence = np.where(failed, 0.0, values - centre)
-        certainty = {
-            Direction.BOTH: np.abs(evidence),
-            Direction.FORWARD: evidence,
-            Direction.BACKWARD: -evidence,
+        if failed.all():
+            return np.zeros(len(values), np.bool_)
+        if self.log_odds:
+            centre, upper = 0.0, values > 0
+        else:
+            centre, upper = float(np.median(values[~failed])), _upper_half(values, failed)
+        certainty, guessed_in = {
+            Direction.BOTH: (np.abs(values - centre), upper),
+            Direction.FORWARD: (values, np.ones_like(upper)),
+            Direction.BACKWARD: (-values, np.zeros_like(upper)),
         }[self.direction]
-        guessed_in = {
-            Direction.BOTH: evidence > 0,
-            Direction.FORWARD: np.ones(len(evidence), np.bool_),
-            Direction.BACKWARD: np.zeros(len(evidence), np.bool_),
-        }[self.direction]
-        certainty = np.where(failed, -np.inf, certainty)
-        right: Bools = ((guessed_in == coins) & ~failed)[order_by_rank(certainty)]
+        right: Bools = ((guessed_in == coins) & ~failed)[order_by_rank(np.where(failed, -np.inf, certainty))]
         return right
+
+
+def _upper_half(values: Floats, failed: Bools) -> Bools:
+    """Return which scores are in the upper half by rank. Scores equal to the median may be in either half."""
+    order = order_by_rank(np.where(failed, -np.inf, values))
+    upper = np.zeros(len(values), np.bool_)
+    scored = len(values) - int(failed.sum())
+    upper[order[len(order) - scored // 2 :]] = True
+    return upper
