@@ -107,3 +107,19 @@ def test_trials_of_another_design_are_refused():
     collected.add(noisy(5, 6))
     with pytest.raises(InvalidScores, match="the run began with"):
         collected.add(noisy(5, 7))
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(("lost", "canaries"), [(1, 100), (3, 100), (12, 8)])
+def test_runs_that_fail_before_any_score_leave_the_predictor_to_later_ones(lost, canaries, sequential):
+    """They are returned by their numbers, as runs on which nothing is bet, and the predictor is calibrated on later scores."""
+    failed = np.arange(40) < lost
+    scores = noisy(40, canaries, failed=failed, sequential=sequential)
+    logits, coins = PredictedCoins(log_odds=False).add(scores)
+    assert len(logits) == len(PredictedCoins(log_odds=False).add(noisy(40, canaries, sequential=sequential))[0])
+    scored = 40 - lost - sequential
+    assert (logits[:-scored] == 0).all()
+    assert np.corrcoef(logits[-scored:].ravel(), coins[-scored:].ravel())[0, 1] > 0.2
+    one_by_one = PredictedCoins(log_odds=False)
+    parts = [one_by_one.add(scores[row : row + 1])[0] for row in range(40)]
+    assert (np.concatenate(parts) == logits).all()

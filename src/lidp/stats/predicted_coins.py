@@ -33,6 +33,7 @@ class PredictedCoins:
         self.last: Scores | None = None
         """the trials that were given last"""
         self._waiting: list[tuple[Floats, Bools]] = []
+        self._returned = 0  # rows that were returned before the calibration was complete, and those before them
         self._predictor: CoinPredictor | None = None
 
     def add(self, scores: Scores) -> tuple[Floats, Bools]:
@@ -54,7 +55,7 @@ class PredictedCoins:
             values, coins = self._calibrate(values, coins, scores.sequential)
         if len(values) and self._predictor is not None:
             return self._predictor.predict(values, coins), coins
-        return values, coins
+        return np.nan_to_num(values, nan=0.0), coins
 
     def _in_betting_order(self, scores: Scores) -> tuple[Floats, Bools]:
         """Return the scores and coins of each trial in the order of wagering, which is a function of the trial's index."""
@@ -69,7 +70,9 @@ class PredictedCoins:
     def _calibrate(self, values: Floats, coins: Bools, sequential: bool) -> tuple[Floats, Bools]:
         """Collect trials until there are enough scores to calibrate on, and return the trials that may be wagered on.
 
-        These include the trial that completes the calibration: its scores are output, its coins have not been used.
+        These include the trial that completes the calibration: its scores are output, its coins have not been used. Which trials
+        are returned depends on their numbers alone, because trials that may be wagered on are charged. If all runs so far have
+        failed, they are returned like any failed run, and the first one with scores completes the calibration.
         """
         needed = math.ceil(CALIBRATION_SCORES / values.shape[1])
         if sequential:
@@ -78,7 +81,14 @@ class PredictedCoins:
         if sum(len(block) for block, _ in self._waiting) < needed:
             return values[:0], coins[:0]
         values, coins = (np.concatenate(blocks) for blocks in zip(*self._waiting, strict=True))
-        self._predictor = CoinPredictor(values[: needed - 1 if sequential else needed], self.expected)
-        self._predictor.predict(values[: needed - 1], coins[: needed - 1])  # learned from, nothing staked
+        first, self._returned = max(needed - 1, self._returned), len(values)
+        scored = np.flatnonzero(~np.isnan(values).all(axis=1))
+        complete = max(needed, int(scored[0]) + 1 + sequential) if len(scored) else len(values) + 1
+        if complete > len(values):
+            self._waiting = [(values, coins)]
+            return np.full_like(values[first:], np.nan), coins[first:]
+        self._predictor = CoinPredictor(values[: complete - 1 if sequential else complete], self.expected)
+        self._predictor.predict(values[: complete - 1], coins[: complete - 1])  # learned from, nothing staked
         self._waiting = []
-        return values[needed - 1 :], coins[needed - 1 :]
+        values[first : complete - 1] = np.nan
+        return values[first:], coins[first:]

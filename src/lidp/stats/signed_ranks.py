@@ -163,7 +163,7 @@ class SignedRanks(Method):
 
         Guesses about coins of failed runs are the least certain ones, and count as wrong.
         """
-        values, coins = (array.ravel() for array in scores.flips())
+        values, coins = scores.flips()[0].ravel(), scores.flips()[1].ravel()
         failed = np.isnan(values)
         if failed.all():
             return np.zeros(len(values), np.bool_)
