@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lidp._runtime.optional_packages import data_frame
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
@@ -18,6 +21,7 @@ from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound
 from lidp.stats.storable import Storable, from_plain, to_plain
+from lidp.trial_notes import TrialNote, note_columns
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,17 +40,6 @@ class Verdict(StrEnum):
     NOT_REFUTED = "not refuted"
     INCONCLUSIVE = "inconclusive"
     """too few trials to refute any mechanism, however leaky"""
-
-
-@dataclass(frozen=True)
-class TrialNote:
-    """Facts about a trial other than its scores."""
-
-    index: int
-    seconds: float
-    attempts: int
-    failures: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,7 +162,7 @@ class AuditResult:
             "trial_seconds": self.trial_seconds,
             "versions": dict(self.versions),
             "computed_with": dict(self.computed_with),
-            "trial_notes": [_plain(asdict(note)) for note in self.notes],
+            "trial_notes": [note.to_dict() for note in self.notes],
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -192,6 +185,24 @@ class AuditResult:
             "epsilon": self.bound.epsilon,
             "refuted": self.verdict is Verdict.REFUTED,
         }
+
+    def to_frame(self) -> Any:
+        """Return the scores and the notes of the trials as a pandas data frame, one row per trial and canary (extra ``frame``).
+
+        The columns are those of :meth:`Scores.to_frame`, then ``failure`` (why the run failed, else empty), ``seconds`` and
+        ``attempts`` of the trial, and a column ``metadata.NAME`` for each number that the mechanism returned. If two data sets
+        were audited, there is one row per run: ``run`` is its number and ``trial`` that of its block, which has the seconds.
+        """
+        columns = self.scores.to_columns()
+        rows, runs = columns["trial"], columns.get("arm", np.full(len(columns["trial"]), "scores"))
+        if not self.design.has_canaries:
+            ends = [self.design.rows(note.index + 1) for note in self.notes]
+            blocks = np.searchsorted(ends, rows, side="right")
+            columns = {"run": rows, "trial": blocks, **{name: columns[name] for name in ("coin", "score", "failed")}}
+            rows = blocks
+        if self.notes:
+            columns |= note_columns(self.notes, rows, runs.tolist(), columns["failed"])
+        return data_frame(columns)
 
     def table(self) -> Table:
         """Return the result as a rich table."""
@@ -317,7 +328,3 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
         stated = "refuted" if witness["refuted"] else "not refuted"
         raise InvalidArgument(f"the witness states that {claim} is {stated}, its scores say otherwise")
     return recomputed
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lidp import checks
+from lidp._runtime.optional_packages import data_frame
 from lidp.arrays import Bools, Floats
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
@@ -224,6 +225,34 @@ class Scores:
         if self.failed.any():
             arrays["failed"] = self.failed
         return arrays
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the scores as columns ``trial``, ``canary``, ``score`` and ``failed``: one entry per trial and canary, trial by trial.
+
+        Between them stands ``coin`` (0 or 1) for coin-flip scores, else ``arm`` (inserted or held_out; held-out canaries are
+        numbered anew). Scores of failed runs are NaN.
+        """
+        arms = (self._first,) if self.has_coins else (self._first, self._second)
+        sizes = [arm.shape[1] for arm in arms]
+        columns = {
+            "trial": np.repeat(np.arange(self.trials), sum(sizes)),
+            "canary": np.tile(np.concatenate([np.arange(size) for size in sizes]), self.trials),
+        }
+        if self.has_coins:
+            columns["coin"] = self._second.ravel().astype(np.int8)
+        else:
+            columns["arm"] = np.tile(np.repeat(np.array(["inserted", "held_out"], dtype=object), sizes), self.trials)
+        return columns | {
+            "score": np.concatenate(arms, axis=1).ravel(),
+            "failed": np.repeat(self.failed, sizes, axis=1).ravel(),
+        }
+
+    def to_frame(self) -> Any:
+        """Return :meth:`to_columns` as a pandas data frame (extra ``frame``).
+
+        Written by ``to_csv``, it is a file for ``lidp bound``, unless runs failed.
+        """
+        return data_frame(self.to_columns())
 
     @classmethod
     def join(cls, parts: Sequence[Scores]) -> Scores:

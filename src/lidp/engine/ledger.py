@@ -11,10 +11,10 @@ from lidp.engine.plan import AuditPlan
 from lidp.engine.scorer import Scorer
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import AuditFailed
-from lidp.result import TrialNote
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod
 from lidp.stats.registry import with_point
+from lidp.trial_notes import TrialNote
 
 
 class Ledger:

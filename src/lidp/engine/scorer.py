@@ -9,8 +9,8 @@ from lidp.arrays import Floats
 from lidp.designs import Design
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed
-from lidp.result import TrialNote
 from lidp.scores import Scores
+from lidp.trial_notes import TrialNote
 
 
 class Scorer(Protocol):

@@ -16,8 +16,8 @@ from lidp.pairs.classifier import Classifier, OnlineClassifier
 from lidp.pairs.columns import Columns
 from lidp.pairs.runner import never_varies
 from lidp.pairs.setup import first_failure, table_of
-from lidp.result import TrialNote
 from lidp.scores import Scores
+from lidp.trial_notes import TrialNote
 
 
 class PairScorer:

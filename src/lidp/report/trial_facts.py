@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lidp.arrays import Floats, Ints
-from lidp.result import TrialNote
+from lidp.trial_notes import TrialNote
 
 BINS = 120
 MOST_SERIES = 8
