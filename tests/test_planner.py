@@ -70,3 +70,19 @@ def test_plan_refuses_claims_that_it_cannot_plan_for():
         lidp.plan(Claim(2.0), suspect=3.0)
     with pytest.raises(lidp.InvalidArgument, match="add-remove"):
         lidp.plan(Claim(2.0, 1e-5, "replace-one"), suspect=3.0)
+
+
+@pytest.mark.parametrize("suspicion", [{"suspect": 4.0}, {"noise_ratio": 0.3}], ids=["point", "curve"])
+def test_a_plan_survives_json_exactly(suspicion):
+    planned = lidp.plan(
+        Claim(0.5, 1e-5), **suspicion, canaries=16, repeats=3, seconds_per_model=7, price_per_hour=2, workers=3
+    )
+    again = lidp.BudgetPlan.from_json(planned.to_json())
+    assert again == planned
+    assert again.to_json() == planned.to_json()
+
+
+@pytest.mark.parametrize("text", ['{"claim": 1}', '{"colour": 3}', "[1]", "{"])
+def test_json_of_something_else_is_no_plan(text):
+    with pytest.raises(lidp.InvalidArgument, match="not a budget plan|not JSON"):
+        lidp.BudgetPlan.from_json(text)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from lidp import checks
+from lidp._runtime.json_objects import object_from_json
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import InvalidArgument
@@ -169,7 +170,7 @@ class EpsilonBound:
         return standing[-1] if standing else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return plain data, ready for JSON. The schema is ``epsilon-bound`` of :mod:`lidp.schemas`."""
         plain = asdict(self)
         plain["path"] = [list(point) for point in self.path]
         plain["curve"] = None if self.curve is None else self.curve.to_json()
@@ -205,13 +206,7 @@ class EpsilonBound:
     @classmethod
     def from_json(cls, text: str) -> EpsilonBound:
         """Return the bound that :meth:`to_json` described."""
-        try:
-            plain = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InvalidArgument(f"this is not JSON: {error}") from None
-        if not isinstance(plain, dict):
-            raise InvalidArgument(f"this is not an epsilon bound: expected an object, got {type(plain).__name__}")
-        return cls.from_dict(plain)
+        return cls.from_dict(object_from_json(text, "an epsilon bound"))
 
     def describe_noise(self) -> str:
         """Return in words what a bound on a curve says about the noise."""

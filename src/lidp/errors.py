@@ -5,6 +5,7 @@
     │   ├── InvalidScores      scores or coins of a wrong type or shape
     │   └── InvalidData        a data set that is missing, damaged or of other content
     ├── ClassNotImported       a store names a class of somebody's own that this program has not imported
+    ├── MissingScores          a result that was read from JSON without its scores is asked for something that needs them
     ├── MethodNotApplicable    the method has no guarantee for these scores (also a ValueError)
     ├── StoreError             a store that cannot be read or written, or belongs to another audit
     ├── SealError              a seal or a receipt that is incomplete, changed, or does not allow what is asked
@@ -32,6 +33,10 @@ class InvalidData(InvalidArgument):
 
 class ClassNotImported(LidpError):
     """A store or witness names a method of somebody's own, and reading it imports no code."""
+
+
+class MissingScores(LidpError):
+    """A result was read from JSON without its scores, and they are needed."""
 
 
 class MethodNotApplicable(LidpError, ValueError):

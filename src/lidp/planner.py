@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lidp import checks
+from lidp._runtime.json_objects import object_from_json
 from lidp.claim import Claim, Neighbours
 from lidp.curves.gaussian import gaussian_epsilon, sigma_for
-from lidp.designs import CoinFlip, Design, LeaveOneOut
+from lidp.designs import CoinFlip, Design, LeaveOneOut, design_from_json
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
 from lidp.scores import Scores
@@ -63,17 +66,19 @@ class BudgetPlan:
         return min(able, key=lambda row: row.models or 0) if able else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return plain data, ready for JSON. The schema is ``budget-plan`` of :mod:`lidp.schemas`."""
 
         def plain(row: PlanRow) -> dict[str, Any]:
             return {
                 "design": type(row.design).__name__,
                 "canaries": row.design.canaries,
+                "held_out": row.design.held_out,
                 "method": row.method,
                 "models": row.models,
                 "at_models": row.at_models,
                 "epsilon": row.epsilon,
                 "power": row.power,
+                "simulated": row.simulated,
                 "seconds": None if row.models is None else self.seconds(row.models),
                 "machine_hours": self.machine_hours(row),
                 "wall_clock_seconds": self.wall_clock_seconds(row),
@@ -84,6 +89,8 @@ class BudgetPlan:
         return {
             "claim": self.claim.epsilon,
             "delta": self.claim.delta,
+            "neighbours": str(self.claim.neighbours),
+            "curve": None if self.claim.curve is None else self.claim.curve.to_json(),
             "suspect": self.suspect,
             "power": self.power,
             "failure_probability": self.failure_probability,
@@ -94,6 +101,28 @@ class BudgetPlan:
             "rows": [plain(row) for row in self.rows],
             "recommended": None if best is None else plain(best),
         }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return JSON that :meth:`from_json` turns back into an equal plan."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> BudgetPlan:
+        """Return the plan that :meth:`to_json` described.
+
+        Raises:
+            InvalidArgument: if the text describes no plan.
+        """
+        plain = object_from_json(text, "a budget plan")
+        try:
+            claim = Claim(plain["claim"], plain["delta"], plain["neighbours"], plain["curve"])
+            rows = tuple(_row_from_plain(row, claim.neighbours) for row in plain["rows"])
+            kept = ("dimension", "seconds_per_model", "price_per_hour", "workers")
+            numbers: dict[str, Any] = {name: float(plain[name]) for name in ("suspect", "power", "failure_probability")}
+            return cls(claim, rows=rows, **numbers, **{name: plain[name] for name in kept})
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise InvalidArgument(f"this is not a budget plan: {problem}") from None
 
     def seconds(self, models: int) -> float | None:
         """Return the seconds that ``models`` models take on one worker."""
@@ -211,6 +240,17 @@ def plan(
         enough = min(enough, max(models or 0, 4 * row.models if row.models else enough))
     costs = (seconds_per_model, price_per_hour, workers)
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), *costs)
+
+
+def _row_from_plain(plain: Mapping[str, Any], neighbours: Neighbours) -> PlanRow:
+    """Return the row that :meth:`BudgetPlan.to_dict` described."""
+    sizes = {"canaries": plain["canaries"]}
+    if plain["design"] == CoinFlip.__name__:
+        design: Design = CoinFlip(**sizes, neighbours=neighbours)
+    else:
+        design = design_from_json({"kind": plain["design"], **sizes, "held_out": plain["held_out"]})
+    names = ("method", "models", "at_models", "epsilon", "power", "simulated")
+    return PlanRow(design, **{name: plain[name] for name in names})
 
 
 def _suspicion(claim: Claim, suspect: float | None, noise_ratio: float | None) -> tuple[Claim, float]:

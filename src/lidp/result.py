@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lidp._runtime.json_objects import object_from_json
 from lidp._runtime.optional_packages import data_frame
 from lidp.claim import Claim
-from lidp.designs import Design
+from lidp.designs import Design, design_from_json
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument
+from lidp.plain_scores import AbsentScores, plain_arrays, scores_from_plain
 from lidp.rounding import at_least, at_most, exact
 from lidp.scores import Scores
 from lidp.stats.method import Method
@@ -120,7 +122,7 @@ class AuditResult:
     @property
     def failed_runs(self) -> int:
         """The number of failed runs; they are kept as outputs on which nothing is bet."""
-        return int(self.scores.failed.sum()) + sum(WHOLE_TRIAL in note.failures for note in self.notes)
+        return self.scores.failed_runs + _lost_trials(self.notes)
 
     @property
     def retried_trials(self) -> int:
@@ -132,8 +134,18 @@ class AuditResult:
         """The number of canaries that could not be scored and got a constant score."""
         return sum(int(value) for note in self.notes for name, value in note.metadata.items() if name.endswith("_unscored"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON, without the scores; :meth:`witness` holds those."""
+    def to_dict(self, *, scores: bool = False) -> dict[str, Any]:
+        """Return plain data, ready for JSON, with the scores if asked for.
+
+        The schema is ``audit-result`` of :mod:`lidp.schemas`.
+        """
+        return self._summary() | ({"scores": self._plain_scores()} if scores else {})
+
+    def _plain_scores(self) -> dict[str, Any]:
+        marks = {"sequential": self.scores.sequential, "stopped_early": self.scores.stopped_early}
+        return marks | {"arrays": plain_arrays(self.scores)}
+
+    def _summary(self) -> dict[str, Any]:
         return {
             "verdict": str(self.verdict),
             "verdicts": {name: str(verdict) for name, verdict in self.verdicts.items()},
@@ -162,26 +174,49 @@ class AuditResult:
             "trial_seconds": self.trial_seconds,
             "versions": dict(self.versions),
             "computed_with": dict(self.computed_with),
+            "configuration": dict(self.configuration),
             "trial_notes": [note.to_dict() for note in self.notes],
         }
 
-    def to_json(self, indent: int | None = None) -> str:
-        """Return the result as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+    def to_json(self, indent: int | None = None, *, scores: bool = False) -> str:
+        """Return JSON that :meth:`from_json` turns back into an equal result; ``scores`` keeps the scores too."""
+        return json.dumps(self.to_dict(scores=scores), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], *, methods: Iterable[type[Storable]] = ()) -> AuditResult:
+        """Return the result that :meth:`to_dict` described; transcripts are not kept, nor scores unless they were asked for.
+
+        ``methods``: see :func:`lidp.recheck`. No code is run and no bound computed: a result from somebody else is as reliable as
+        its sender, while a witness can be checked.
+
+        Raises:
+            ClassNotImported: if the data names a method that is neither imported nor among ``methods``.
+            InvalidArgument: if the data describes no result, or its verdict contradicts its bound.
+        """
+        try:
+            result = cls(**_fields_from_plain(plain, methods))
+            expected = {True: Verdict.REFUTED, False: Verdict.NOT_REFUTED}[result.bound.refutes(result.claim)]
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise InvalidArgument(f"this is not an audit result: {problem}") from None
+        if result.verdict not in (expected, Verdict.INCONCLUSIVE):
+            raise InvalidArgument(f"the result states that the claim is {result.verdict}, its bound says {expected}")
+        return result
+
+    @classmethod
+    def from_json(cls, text: str, *, methods: Iterable[type[Storable]] = ()) -> AuditResult:
+        """Return the result that :meth:`to_json` described; see :meth:`from_dict`."""
+        return cls.from_dict(object_from_json(text, "an audit result"), methods=methods)
 
     def witness(self) -> dict[str, Any]:
         """Return the scores and settings from which :func:`recheck` computes the verdict again, without the mechanism."""
-        arrays = {name: array.tolist() for name, array in self.scores.to_arrays().items()}
-        for name in ("inserted", "held_out", "scores"):
-            if name in arrays:
-                arrays[name] = [[None if value != value else value for value in row] for row in arrays[name]]
         return {
             "claim": self.claim.to_dict(),
             "failure_probability": self.bound.failure_probability,
             "method": to_plain(self.method),
             "sequential": self.scores.sequential,
             "stopped_early": self.scores.stopped_early,
-            "scores": arrays,
+            "scores": plain_arrays(self.scores),
             "epsilon": self.bound.epsilon,
             "refuted": self.verdict is Verdict.REFUTED,
         }
@@ -309,13 +344,9 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
         ClassNotImported: if the witness names a class that is neither imported nor among ``methods``.
         InvalidArgument: if the bound is not the one that the witness states.
     """
-    arrays = dict(witness["scores"])
-    for name in ("inserted", "held_out", "scores"):
-        if name in arrays:
-            arrays[name] = [[float("nan") if value is None else value for value in row] for row in arrays[name]]
     claim = Claim(**witness["claim"])
-    scores = Scores(
-        **arrays,
+    scores = scores_from_plain(
+        witness["scores"],
         neighbours=claim.neighbours,
         sequential=witness["sequential"],
         stopped_early=witness.get("stopped_early", False),  # older witnesses do not have it
@@ -328,3 +359,37 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
         stated = "refuted" if witness["refuted"] else "not refuted"
         raise InvalidArgument(f"the witness states that {claim} is {stated}, its scores say otherwise")
     return recomputed
+
+
+def _lost_trials(notes: Iterable[TrialNote]) -> int:
+    return sum(WHOLE_TRIAL in note.failures for note in notes)
+
+
+def _fields_from_plain(plain: Mapping[str, Any], methods: Iterable[type[Storable]]) -> dict[str, Any]:
+    """Return the fields of a result from the data of :meth:`AuditResult.to_dict`."""
+    claim = Claim(**plain["claim"])
+    notes = tuple(TrialNote(**note) for note in plain["trial_notes"])
+    kept = plain.get("scores")
+    scores: Scores = AbsentScores(int(plain["failed_runs"]) - _lost_trials(notes))
+    if kept is not None:
+        marks = {name: bool(kept[name]) for name in ("sequential", "stopped_early")}
+        scores = scores_from_plain(kept["arrays"], neighbours=claim.neighbours, **marks)
+    return {
+        "verdict": Verdict(plain["verdict"]),
+        "bound": EpsilonBound.from_dict(plain["bound"]),
+        "claim": claim,
+        "target": str(plain["target"]),
+        "design": design_from_json(plain["design"]),
+        "method": from_plain(plain["method"], classes=methods),
+        "seed": int(plain["seed"]),
+        "planned_trials": int(plain["planned_trials"]),
+        "preparation_models": int(plain["preparation_models"]),
+        "scores": scores,
+        "notes": notes,
+        "versions": dict(plain["versions"]),
+        "seconds": float(plain["seconds"]),
+        "facts": dict(plain["facts"]),
+        "configuration": dict(plain["configuration"]),
+        "computed_with": dict(plain["computed_with"]),
+        "leak": str(plain["leak"]),
+    }

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lidp import checks
-from lidp._runtime.optional_packages import data_frame
 from lidp.arrays import Bools, Floats
 from lidp.claim import Neighbours
 from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
@@ -163,6 +162,11 @@ class Scores:
         return self.trials * self.design.models_per_trial
 
     @property
+    def failed_runs(self) -> int:
+        """The number of runs of the mechanism that failed."""
+        return int(self.failed.sum())
+
+    @property
     def has_coins(self) -> bool:
         """Whether these are coin-flip scores."""
         return self.design.has_coins
@@ -227,7 +231,7 @@ class Scores:
         return arrays
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
-        """Return the scores as columns ``trial``, ``canary``, ``score`` and ``failed``: one entry per trial and canary, trial by trial.
+        """Return the scores as columns ``trial``, ``canary``, ``score`` and ``failed``, with one entry per trial and canary.
 
         Between them stands ``coin`` (0 or 1) for coin-flip scores, else ``arm`` (inserted or held_out; held-out canaries are
         numbered anew). Scores of failed runs are NaN.
@@ -252,6 +256,8 @@ class Scores:
 
         Written by ``to_csv``, it is a file for ``lidp bound``, unless runs failed.
         """
+        from lidp._runtime.optional_packages import data_frame
+
         return data_frame(self.to_columns())
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -55,7 +54,7 @@ def command(
         repeats=repeats,
     )
     if as_json:
-        typer.echo(json.dumps(budget.to_dict(), indent=2, allow_nan=False))
+        typer.echo(budget.to_json(indent=2))
     else:
         _print(budget)
     return 0
