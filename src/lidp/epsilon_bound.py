@@ -226,6 +226,13 @@ class EpsilonBound:
     def __str__(self) -> str:
         return self.describe()
 
+    def _repr_html_(self) -> str:
+        from lidp._runtime.html_text import card, table
+        from lidp._runtime.terminal_text import labelled_lines
+
+        text = self.describe()
+        return card(text.partition("\n")[0], table(labelled_lines(text)))
+
     def describe(self, claimed: float | None = None) -> str:
         """Return the bound in words, with as many digits as it takes to tell it from a claimed ε."""
         shown = at_least(self.epsilon, above=claimed)

@@ -146,6 +146,34 @@ class BudgetPlan:
         hours = self.machine_hours(row)
         return None if hours is None or self.price_per_hour is None else hours * self.price_per_hour
 
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of the plan as texts, for terminals and notebooks."""
+        header = ["design", "canaries", "method", f"models for {self.power:.0%}", "at models", "ε̂", "power"]
+        rows = [
+            [
+                row.design.label.replace("-", " "),
+                str(row.design.canaries),
+                row.method,
+                f"{row.models:,}" if row.models is not None else f"> {row.simulated:,}",
+                f"{row.at_models:,}",
+                f"{row.epsilon:.2f}",
+                f"{row.power:.0%}",
+            ]
+            for row in self.rows
+        ]
+        return header, rows
+
+    @property
+    def title(self) -> str:
+        """What is planned, as a title."""
+        return f"refuting ε = {self.claim.epsilon:g} if the truth is {self.suspect:g}"
+
+    def _repr_html_(self) -> str:
+        from lidp._runtime.html_text import card, paragraph, table
+
+        header, rows = self.table()
+        return card(self.title, table(rows, header=header), paragraph(self.sentence()))
+
     def sentence(self) -> str:
         """Return the recommendation in words."""
         best = self.recommended

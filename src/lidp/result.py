@@ -12,6 +12,7 @@ import numpy as np
 
 from lidp._runtime.json_objects import object_from_json
 from lidp._runtime.optional_packages import data_frame
+from lidp._runtime.terminal_text import labelled_lines
 from lidp.claim import Claim
 from lidp.designs import Design, design_from_json
 from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
@@ -244,10 +245,16 @@ class AuditResult:
         from rich.table import Table
 
         table = Table(title=f"{self.target}: {self.verdict}", show_header=False, title_justify="left")
-        for line in str(self).splitlines()[1:]:
-            name, _, rest = line.strip().partition("  ")
-            table.add_row(name, rest.strip())
+        for name, rest in labelled_lines(str(self)):
+            table.add_row(name, rest)
         return table
+
+    def _repr_html_(self) -> str:
+        from lidp._runtime.html_text import card, gauge, table
+
+        title, epsilon, claimed = str(self).partition("\n")[0], self.bound.epsilon, self.claim.epsilon
+        bar = gauge(epsilon, claimed, f"ε is at least {at_least(epsilon, above=claimed)}, claimed is {at_most(claimed)}")
+        return card(title, bar, table(labelled_lines(str(self))), alarming=self.verdict is Verdict.REFUTED)
 
     def __rich__(self) -> Table:
         return self.table()

@@ -27,6 +27,15 @@ def printable(text: str) -> str:
     return "".join(_escape(character) for character in text)
 
 
+def labelled_lines(text: str) -> list[tuple[str, str]]:
+    r"""Return the label and the rest of each line after the first, as results are printed: the label has ten characters.
+
+    >>> labelled_lines("refuted\n  method     wilson\n  hypothesis is false")
+    [('method', 'wilson'), ('hypothesis', 'is false')]
+    """
+    return [(line[2:12].strip(), line[12:].strip()) for line in text.splitlines()[1:]]
+
+
 def _escape(character: str) -> str:
     if character in _UNESCAPED or unicodedata.category(character) not in _ESCAPED_CATEGORIES:
         return character

@@ -64,21 +64,12 @@ def _print(budget: BudgetPlan) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"refuting ε = {budget.claim.epsilon:g} if the truth is {budget.suspect:g}", title_justify="left")
-    for name in ("design", "canaries", "method", f"models for {budget.power:.0%}", "at models", "ε̂", "power"):
+    header, rows = budget.table()
+    table = Table(title=budget.title, title_justify="left")
+    for name in header:
         table.add_column(name, justify="left" if name in ("design", "method") else "right")
-    for row in budget.rows:
-        layout = row.design.label.replace("-", " ")
-        models = f"{row.models:,}" if row.models is not None else f"> {row.simulated:,}"
-        table.add_row(
-            layout,
-            str(row.design.canaries),
-            row.method,
-            models,
-            f"{row.at_models:,}",
-            f"{row.epsilon:.2f}",
-            f"{row.power:.0%}",
-        )
+    for row in rows:
+        table.add_row(*row)
     console = Console()
     console.print(table)
     console.print(budget.sentence(), soft_wrap=True)

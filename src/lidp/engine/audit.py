@@ -14,7 +14,7 @@ from lidp.designs import CoinFlip, Design
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.loop import AuditLoop, read_trials
 from lidp.engine.plan import AuditPlan
-from lidp.engine.progress import Progress
+from lidp.engine.watchers import WatchOption
 from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
 from lidp.result import AuditResult
 from lidp.stats.method import Method
@@ -47,7 +47,7 @@ def audit(
     time_limit: float | None = None,
     retry: bool = False,
     executor: Executor | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: WatchOption = "auto",
     target_spec: TargetSpec | None = None,
 ) -> AuditResult:
     """Audit a mechanism: insert canaries, run it, score them, bound ε, and compare the bound with the claim.
@@ -76,7 +76,8 @@ def audit(
         retry: whether a trial whose worker process died is run once more, with the same coins and streams. Dying is an outcome:
             the bound stays valid only if the mechanism draws all its randomness from ``rng``, so that a retry is the same run.
         executor: what runs the trials, instead of ``workers``, ``time_limit`` and ``retry``.
-        watch: called with a :class:`Progress` from time to time.
+        watch: a function that is called with a :class:`Progress` from time to time; its method ``finish(result)`` is called at the
+            end, if it has one. By default a progress line in notebooks and on terminals; None for none.
         target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: that of the method. Bets are placed in the order of trial numbers, not of completion, and failed runs are kept as
@@ -111,7 +112,7 @@ def resume(
     time_limit: float | None = None,
     retry: bool = False,
     executor: Executor | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: WatchOption = None,
     methods: Iterable[type[Storable]] = (),
 ) -> AuditResult:
     """Resume the audit in a store, with any executor. ``load(target_spec, claim)`` returns its target.

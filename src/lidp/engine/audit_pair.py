@@ -12,7 +12,7 @@ from lidp.engine.audit import open_store
 from lidp.engine.loop import AuditLoop
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import PairProcedure
-from lidp.engine.progress import Progress
+from lidp.engine.watchers import WatchOption
 from lidp.errors import InvalidArgument
 from lidp.pairs.classifier import Classifier
 from lidp.pairs.search import PairSearch
@@ -43,7 +43,7 @@ def audit_pair(
     retry: bool = False,
     executor: Executor | None = None,
     bits: bool = False,
-    watch: Callable[[Progress], None] | None = None,
+    watch: WatchOption = "auto",
     target_spec: TargetSpec | None = None,
 ) -> AuditResult:
     """Audit a mechanism as a black box: flip a coin, run it on d0 or d1, wager on which it was.
@@ -68,7 +68,8 @@ def audit_pair(
         retry: as in :func:`lidp.audit`, for blocks of runs.
         executor: what runs the blocks, instead of ``workers``, ``time_limit`` and ``retry``.
         bits: whether to use the bit patterns of floats too.
-        watch: called with a :class:`Progress` from time to time.
+        watch: a function that is called with a :class:`Progress` from time to time; its method ``finish(result)`` is called at the
+            end, if it has one. By default a progress line in notebooks and on terminals; None for none.
         target_spec: how the target is loaded, for ``lidp resume`` and for the command in the report.
 
     Guarantee: finite-sample and anytime-valid: if the claim holds for these data sets, it is refuted with probability at most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,6 +22,7 @@ from lidp.engine.ledger import Ledger
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
+from lidp.engine.watchers import WatchOption, choose_watch, reporting_the_end
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.result import AuditInterrupted, AuditResult
 from lidp.store import Store
@@ -29,8 +30,6 @@ from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.target import plain_preparation
 from lidp.trials.executors import Executor
 from lidp.trials.probe import refuse_shared_randomness
-
-Watch = Callable[[Progress], None]
 
 
 class AuditLoop:
@@ -41,12 +40,12 @@ class AuditLoop:
         plan: AuditPlan,
         store: Store | None = None,
         *,
-        watch: Watch | None = None,
+        watch: WatchOption = None,
         procedure: Procedure | None = None,
     ) -> None:
         self.plan = plan
         self.store = store
-        self.watch = watch
+        self.watch = choose_watch(watch)
         self.procedure = procedure or default_procedure(plan.design)
         self.versions = versions() if store is None else store.versions
         self.started = time.monotonic()
@@ -56,11 +55,17 @@ class AuditLoop:
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
-        """Run the trials that are missing, and return the result.
+        """Run the trials that are missing, tell the watch how it ended, and return the result.
 
         Raises:
             AuditInterrupted: on Ctrl-C and similar signals, with the result so far.
         """
+        with reporting_the_end(self.watch) as report:
+            result = self._run(executor)
+            report(result)
+        return result
+
+    def _run(self, executor: Executor) -> AuditResult:
         with Interrupts() as interrupts, preserve_global_generators():
             try:
                 with interrupts.deferred():

@@ -29,6 +29,11 @@ class Progress:
     failed: int
     unit: str = "trials"
 
+    def _repr_html_(self) -> str:
+        from lidp._runtime.html_text import progress_bar
+
+        return progress_bar(self.done, self.planned, str(self))
+
     def __str__(self) -> str:
         rate = self.done / self.seconds if self.seconds > 0 else 0.0
         left = (self.planned - self.done) / rate if rate else 0.0

@@ -112,7 +112,7 @@ class Suite:
                 runs=max(1, round(runs * self.scale)),
                 failure_probability=beta,
                 seed=self._seed(test, calls),
-                **options,
+                **({"watch": None} | options),
             )
             self.assertions += 1
             self.runs += result.bound.trials + result.preparation_models

@@ -191,6 +191,15 @@ class Comparison:
             table.add_row(header, *(Text(printable(cell)) for cell in cells))
         return table
 
+    def _repr_html_(self) -> str:
+        from lidp._runtime.html_text import card, paragraph, table
+
+        parts = [table(self.rows(), header=tuple(_COLUMNS))]
+        if self._has_curves:
+            parts.append(table(self.curve_rows(), header=tuple(_CURVE_COLUMNS)))
+        refuted = any(result.verdict is Verdict.REFUTED for _, result in self.audits)
+        return card("audits side by side", *parts, *map(paragraph, self.remarks), alarming=refuted)
+
     def page(self) -> str:
         """Return the audits as one HTML page, with the guarantees of :func:`lidp.report.page.render_report`."""
         units = {unit(result) for _, result in self.audits}
