@@ -43,6 +43,35 @@ def test_a_store_becomes_a_page(capsys, store, tmp_path):
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == (tmp_path / "audit.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "start"),
+    [
+        ("markdown", "a.md", "## ❌ leaky: refuted"),
+        ("json", "a.json", "{"),
+        ("junit", "a.xml", "<?xml"),
+        ("html", "a.html", "<!doctype"),
+    ],
+)
+def test_a_store_becomes_a_report_of_any_format(capsys, store, tmp_path, name, file, start):
+    code, out, _ = lidp(capsys, "report", store, "--format", name)
+    assert code == 0
+    assert out.strip().endswith(f"{file}: refuted")
+    assert (tmp_path / file).read_text(encoding="utf-8").startswith(start)
+    assert lidp(capsys, "report", store, "--format", name, "-o", tmp_path / "other")[0] == 0
+    if name != "json":  # which says how long reading took
+        assert (tmp_path / "other").read_text(encoding="utf-8").partition("time=")[0] == (tmp_path / file).read_text(
+            encoding="utf-8"
+        ).partition("time=")[0]
+
+
+def test_an_unknown_format_is_refused(capsys, store):
+    code, out, err = lidp(capsys, "report", store, "--format", "pdf")
+    assert (code, out) == (2, "")
+    assert "format" in err
+    assert "markdown" in err
+    assert len(err.strip().splitlines()) == 1
+
+
 def test_the_report_of_an_audit_is_a_page_or_json(capsys, tmp_path):
     common = ("audit", "tests.sample_targets:LEAKY", "--epsilon", 1, "--canaries", 8, "--trials", 40, "--quiet", "--report")
     assert lidp(capsys, *common, tmp_path / "r.html")[0] == 1
