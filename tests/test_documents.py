@@ -31,6 +31,7 @@ KINDS = {
     "pycon": "a session, compared line by line",
     "console": "commands with what they print, run and compared",
     "sh": "commands that take too long or need too much: their arguments are taken apart by the real command line",
+    "yaml": "a workflow, which tests/test_action.py compares with the file",
     "text": "a picture, or what a block of Python prints",
 }
 LEFT_OUT = re.compile(r"[\d.,]+ s$| +$", flags=re.MULTILINE)  # times, and spaces that nobody sees
