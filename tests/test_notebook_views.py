@@ -25,6 +25,12 @@ def test_a_result_that_is_not_refuted_is_not_red():
     assert "not refuted" in html
 
 
+def test_a_provisional_bound_above_the_claim_is_not_red():
+    result = case("coins", "one-run", planned=100, verdict=lidp.Verdict.INCONCLUSIVE)
+    assert result.bound.epsilon > result.claim.epsilon
+    assert "#d1453b" not in result._repr_html_()
+
+
 @pytest.mark.parametrize("make", [pair_result, curve_results.refuted, curve_results.refuted_by_canary])
 def test_labels_of_ten_characters_are_kept_apart_from_their_text(make):
     result = make()

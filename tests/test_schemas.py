@@ -9,8 +9,10 @@ import lidp
 from lidp.cli.app import run
 from lidp.schemas import SCHEMAS, schema
 from lidp.score_files import write_scores
+from lidp.seals import open_seal
 from tests.report import curve_results
 from tests.report.results import case, every_case, pair_result, scores_like
+from tests.seals.sealed import POINT, gradients, scored
 
 jsonschema = pytest.importorskip("jsonschema", reason="the schemas are checked by the package jsonschema")
 TARGET = ("tests.sample_targets:LEAKY", "--delta", "1e-5", "--canaries", "8", "--trials", "40", "--quiet", "--json")
@@ -92,3 +94,14 @@ def test_a_result_with_a_wrong_part_breaks_the_schema(path, value):
         inner = inner[key]
     inner[path[-1]] = value
     assert not validator("audit-result").is_valid(wrong)
+
+
+def test_a_sealed_result_follows_the_schema_and_is_not_read_as_a_plain_one(tmp_path):
+    gradients(tmp_path / "run", claim=POINT)
+    sealed = open_seal(tmp_path / "run", scored(tmp_path / "run", shift=100.0)).result
+    plain = json.loads(sealed.to_json())
+    validator("audit-result").validate(plain)
+    assert plain["sealed"]["digests"] == list(sealed.digests)
+    for cls in (lidp.AuditResult, type(sealed)):
+        with pytest.raises(lidp.InvalidArgument, match="lidp verify RECEIPT"):
+            cls.from_dict(plain)

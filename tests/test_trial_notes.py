@@ -14,7 +14,7 @@ def test_a_note_survives_json():
 
 def test_columns_repeat_the_note_of_each_rows_trial():
     notes = [TrialNote(0, 1.0, 1, {"held_out": "lost"}, {"loss": 0.5}), TrialNote(1, 2.0, 3, {}, {"text": "a"})]
-    rows, runs = np.array([0, 0, 1]), ["inserted", "held_out", "inserted"]
+    rows, runs = np.array([0, 0, 1]), np.array(["inserted", "held_out", "inserted"])
     columns = note_columns(notes, rows, runs, np.array([False, True, False]))
     assert list(columns) == ["failure", "seconds", "attempts", "metadata.loss"]
     assert columns["failure"].tolist() == ["", "lost", ""]

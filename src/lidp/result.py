@@ -194,6 +194,10 @@ class AuditResult:
             ClassNotImported: if the data names a method that is neither imported nor among ``methods``.
             InvalidArgument: if the data describes no result, or its verdict contradicts its bound.
         """
+        if "sealed" in plain:
+            raise InvalidArgument(
+                "this is the result of a sealed audit, whose receipt is to be read instead: lidp verify RECEIPT"
+            )
         try:
             result = cls(**_fields_from_plain(plain, methods))
             expected = {True: Verdict.REFUTED, False: Verdict.NOT_REFUTED}[result.bound.refutes(result.claim)]
@@ -237,7 +241,7 @@ class AuditResult:
             columns = {"run": rows, "trial": blocks, **{name: columns[name] for name in ("coin", "score", "failed")}}
             rows = blocks
         if self.notes:
-            columns |= note_columns(self.notes, rows, runs.tolist(), columns["failed"])
+            columns |= note_columns(self.notes, rows, runs, columns["failed"])
         return data_frame(columns)
 
     def table(self) -> Table:
@@ -253,8 +257,10 @@ class AuditResult:
         from lidp._runtime.html_text import card, gauge, table
 
         title, epsilon, claimed = str(self).partition("\n")[0], self.bound.epsilon, self.claim.epsilon
-        bar = gauge(epsilon, claimed, f"ε is at least {at_least(epsilon, above=claimed)}, claimed is {at_most(claimed)}")
-        return card(title, bar, table(labelled_lines(str(self))), alarming=self.verdict is Verdict.REFUTED)
+        refuted = self.verdict is Verdict.REFUTED
+        label = f"bound {at_least(epsilon, above=claimed)}, claim {at_most(claimed)}"
+        bar = gauge(epsilon, claimed, label, alarming=refuted)
+        return card(title, bar, table(labelled_lines(str(self))), alarming=refuted)
 
     def __rich__(self) -> Table:
         return self.table()

@@ -33,7 +33,7 @@ class TrialNote:
         return self.failures.get(run) or self.failures.get(WHOLE_TRIAL) or next(iter(self.failures.values()), "")
 
 
-def note_columns(notes: Sequence[TrialNote], trials: Ints, runs: Sequence[str], failed: Bools) -> dict[str, NDArray[Any]]:
+def note_columns(notes: Sequence[TrialNote], trials: Ints, runs: NDArray[Any], failed: Bools) -> dict[str, NDArray[Any]]:
     """Return what the notes say about each row of a table, by column.
 
     Args:
@@ -42,9 +42,11 @@ def note_columns(notes: Sequence[TrialNote], trials: Ints, runs: Sequence[str], 
         runs: the name of the run of each row, as ``TrialNote.failures`` names it.
         failed: whether that run failed.
     """
-    reasons = [notes[trial].reason(run) if bad else "" for trial, run, bad in zip(trials, runs, failed, strict=True)]
+    reasons = np.full(len(trials), "", dtype=object)
+    for row in np.flatnonzero(failed):
+        reasons[row] = notes[trials[row]].reason(str(runs[row]))
     columns: dict[str, NDArray[Any]] = {
-        "failure": np.array(reasons, dtype=object),
+        "failure": reasons,
         "seconds": np.array([note.seconds for note in notes])[trials],
         "attempts": np.array([note.attempts for note in notes])[trials],
     }

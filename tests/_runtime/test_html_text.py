@@ -61,6 +61,9 @@ def test_long_text_is_cut_off():
     assert len(escaped("a" * 10_000)) < 2_100
 
 
-@pytest.mark.parametrize(("value", "mark", "red"), [(2.0, 1.0, True), (1.0, 1.0, False), (0.0, 0.0, False)])
-def test_a_gauge_is_red_only_beyond_its_mark(value, mark, red):
-    assert ("#d1453b" in gauge(value, mark, "x")) is red
+@pytest.mark.parametrize(("value", "mark"), [(2.0, 1.0), (1.0, 1.0), (0.0, 0.0)])
+def test_a_gauge_is_red_only_if_alarming(value, mark):
+    assert "#d1453b" not in gauge(value, mark, "x")
+    assert "#d1453b" in gauge(value, mark, "x", alarming=True)
+    widths = [float(width) for width in re.findall(r"(?:width|left):([\d.]+)%", gauge(value, mark, "x"))]
+    assert all(0 <= width <= 100 for width in widths)

@@ -45,14 +45,14 @@ def paragraph(text: str) -> str:
     return f'<p style="margin:.3em 0">{escaped(text)}</p>'
 
 
-def gauge(value: float, mark: float, label: str) -> str:
-    """Return a bar up to ``value``, with a vertical mark; red if it passes the mark."""
+def gauge(value: float, mark: float, label: str, *, alarming: bool = False) -> str:
+    """Return a bar up to ``value``, with a vertical mark; red if alarming."""
     most = 1.25 * max(value, mark) or 1.0
     bar = f"position:absolute;left:0;top:0;height:100%;width:{100 * value / most:.2f}%"
     line = f"position:absolute;left:{100 * mark / most:.2f}%;top:-.15em;height:1em;border-left:2px dashed currentColor"
     return (
         f'<div role="img" aria-label="{escaped(label)}" style="position:relative;height:.7em;margin:.5em 0;max-width:24em;'
-        f'background:rgba(128,128,128,.25)"><div style="{bar};background:{_RED if value > mark else _GREY}"></div>'
+        f'background:rgba(128,128,128,.25)"><div style="{bar};background:{_RED if alarming else _GREY}"></div>'
         f'<div style="{line}"></div></div>'
     )
 

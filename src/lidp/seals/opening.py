@@ -46,6 +46,11 @@ class SealedResult(AuditResult):
     def _run_assumptions(self) -> tuple[str, ...]:
         return run_assumptions(self.bound.trials)
 
+    def to_dict(self, *, scores: bool = False) -> dict[str, Any]:
+        """Return plain data, ready for JSON; :meth:`AuditResult.from_dict` refuses it, since receipts can be read and checked."""
+        seal = {"plan_id": self.plan_id, "digests": list(self.digests), "look": self.look, "looks": self.looks}
+        return super().to_dict(scores=scores) | {"sealed": seal}
+
     def _narrow_hypothesis(self) -> list[str]:
         return [f"  hypothesis {self.bound.hypothesis.meaning}"]
 
