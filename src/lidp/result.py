@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lidp.claim import Claim
 from lidp.designs import Design
@@ -56,6 +56,9 @@ class AuditResult:
     Guarantee: if the verdict is ``refuted``, the claim is false unless an event of at most ``bound.failure_probability``
     happened, in the sense of ``bound.guarantee``. ``not refuted`` does not mean that the claim is true.
     """
+
+    sealed: ClassVar[bool] = False
+    """whether seals were opened: then ``seed`` is as secret as the coins, and is not shown"""
 
     verdict: Verdict
     bound: EpsilonBound
@@ -276,9 +279,11 @@ class AuditResult:
             return [f"{self.bound.method} gives no verdict until all {self.planned_trials:,} {unit} are finished"]
         if self.verdict is not Verdict.INCONCLUSIVE:
             return []
-        plan = "lidp plan computes how many it takes" if self.design.has_canaries else "increase runs"
-        remedy = "the audit is not finished" if self.unfinished else plan
+        remedy = "the audit is not finished" if self.unfinished else self._remedy_of_too_few()
         return [f"too few {unit} to refute any mechanism; {remedy}"]
+
+    def _remedy_of_too_few(self) -> str:
+        return "lidp plan computes how many it takes" if self.design.has_canaries else "increase runs"
 
 
 class AuditInterrupted(KeyboardInterrupt):

@@ -17,7 +17,7 @@ from lidp.result import Verdict
 from lidp.seals import OpenedSeal, Receipt, make_receipt, open_seal
 from lidp.seals.files import replace_file
 from lidp.seals.receipt import model_card
-from lidp.seals.sealed_run import RECEIPT
+from lidp.seals.sealed_run import RECEIPT, read_commitment
 
 HELP = f"""Open sealed runs with the scores of their candidates.
 
@@ -67,6 +67,8 @@ def command(
     ] = None,
     as_json: options.Json = False,
 ) -> int:
+    for folder in folders:
+        read_commitment(folder)  # a folder that is not a sealed one is named before anything else
     receipt = folders[-1] / RECEIPT if receipt is None else receipt
     for file in (report, card, receipt):
         if file is not None:

@@ -87,7 +87,7 @@ def look_of(runs: tuple[str, ...], openings: Sequence[Opening], looks: int) -> L
         reason = "and its result was told" if finished else f"and all {looks} looks that were reserved at sealing are spent"
         raise SealError(
             f"this seal was opened with other scores before (last on {when}), {reason}; choosing between scores after a look "
-            "would not be valid. Open it with the same scores, or reserve looks at sealing: --looks 2"
+            f"would not be valid. Open it with the same scores; next time, reserve looks at sealing: --looks {looks + 1}"
         )
     number = next(index for index, one in enumerate(extended, start=1) if one[: len(runs)] == runs)
     return Look(number, 0 if finished else looks - len(extended))

@@ -194,7 +194,9 @@ class Commitment:
         check_format(plain, where)
         rest = {name: value for name, value in plain.items() if name != "digest"}
         if plain.get("digest") != parsed(where, lambda: sha256(canonical(rest))):
-            raise SealError(f"{where} was changed after sealing: its digest does not match its content")
+            raise SealError(
+                f"{where} was changed after sealing: its digest does not match its content; restore the original"
+            )
         commitment = parsed(where, lambda: cls._parse(rest))
         if commitment.to_dict() != plain:
             raise SealError(f"{where}: not what this version of lidp writes; open it with lidp {_version(rest)}")

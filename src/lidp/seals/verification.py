@@ -53,7 +53,8 @@ class Verification:
         words = {True: "the receipt holds", False: "the receipt does not hold"}
         unchecked = not self.holds and all(check.holds is not False for check in self.checks)
         summary = "the receipt could not be checked completely" if unchecked else words[self.holds]
-        return "\n".join([*map(str, self.checks), f"{summary}: it states the verdict {self.verdict!r}"])
+        states = "it states" if self.holds else "do not rely on what it states,"
+        return "\n".join([*map(str, self.checks), f"{summary}: {states} the verdict {self.verdict!r}"])
 
 
 def verify_receipt(
