@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from lidp import checks
 from lidp.claim import Claim, Neighbours
 from lidp.designs import CoinFlip
+from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument, LidpError, MethodNotApplicable, SealError
 from lidp.seals.files import canonical, sha256
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
-from lidp.stats.method import Method
+from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import canary_by_canary, make_method, method_named, point_method
 from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.storable import from_plain, to_plain
@@ -67,7 +68,17 @@ class SealPlan:
             raise InvalidArgument(
                 "a seal inserts canaries or leaves them out, so the claim must be about add-remove neighbours"
             )
+        check_probabilities(self.claim.delta, self.failure_probability_per_look)  # before a training, not after it
+        self._check_method()
+
+    def _check_method(self) -> None:
+        """Raise an error if the method does not keep the failure probability for these canaries and runs."""
         self.method.check(self.design)
+        if self.method.guarantee is not Guarantee.FINITE_SAMPLE:
+            raise MethodNotApplicable(
+                f"a seal promises a failure probability, and the guarantee of {self.method.name} is {self.method.guarantee}: "
+                f"{self.method.guarantee.meaning}; leave --method out, or name one with a finite-sample guarantee"
+            )
         if self.method.assumes_independent_canaries:
             check_independence(self.kind, self.options)
         if not self.method.anytime and self.runs is None:
