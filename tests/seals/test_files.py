@@ -116,3 +116,18 @@ def test_replace_file_replaces_a_link_and_not_what_it_leads_to(tmp_path):
     assert (tmp_path / "link").read_text() == "2"
     with pytest.raises(SealError, match="cannot be written"):
         replace_file(tmp_path / "no" / "where", b"")
+
+
+def test_new_folder_on_a_full_disk_leaves_nothing_and_names_the_folder(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with (
+            pytest.raises(SealError, match="sealed: cannot be created: File too large"),
+            new_folder(tmp_path / "sealed") as folder,
+        ):
+            (folder / "train.jsonl").write_bytes(bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())

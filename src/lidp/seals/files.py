@@ -140,6 +140,24 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
         os.fsync(stream.fileno())
 
 
+def force_folder(path: Path) -> None:
+    """Force the names of the files in a folder to disk, where the system can."""
+    with contextlib.suppress(OSError):  # Windows cannot open folders
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _force_files(folder: Path) -> None:
+    """Force all files below a folder to disk."""
+    for file in _files_below(folder):
+        with file.open("rb+") as stream:
+            os.fsync(stream.fileno())
+    force_folder(folder)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file, or replace it by a whole new one.
 
@@ -186,10 +204,12 @@ def new_folder(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise SealError(f"{path}: cannot be created: {error.strerror}") from None
     try:
-        yield partial
         try:
+            yield partial
+            _force_files(partial)
             partial.rename(path)  # replaces an empty folder, and fails if it is not empty any more
+            force_folder(path.absolute().parent)
         except OSError as error:
-            raise SealError(f"{path}: cannot be created: {error.strerror}") from None
+            raise SealError(f"{path}: cannot be created: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # after the renaming there is nothing of this name
