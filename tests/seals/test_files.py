@@ -131,3 +131,14 @@ def test_new_folder_on_a_full_disk_leaves_nothing_and_names_the_folder(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_are_no_files(tmp_path):
+    with pytest.raises(SealError, match="is not a regular file"):
+        read_bytes(tmp_path)
+
+
+def test_hash_of_refuses_folders_that_are_nested_too_deeply(tmp_path):
+    (tmp_path / "/".join("d" * 60)).mkdir(parents=True)
+    with pytest.raises(SealError, match="nested too deeply"):
+        hash_of(tmp_path)

@@ -233,7 +233,9 @@ def _require_files_inside(folder: Path) -> None:
         raise InvalidData(f"{folder}: state.json does not list the data files of a dataset ({error})") from None
     for file in files:
         if file.resolve().parent != folder.resolve():
-            raise InvalidData(f"{folder}: its state.json names {str(file)[:100]}, outside the folder; save the dataset again")
+            raise InvalidData(
+                f"{folder}: its state.json names {str(file)[:100]}, outside the folder; save the dataset again"
+            )
 
 
 def _require_plain(folder: Path, features: Any) -> None:

@@ -25,6 +25,7 @@ KINDS = ("text", "records", "gradients")
 GRADIENTS = ("dirac-gradient", "random-gradient")
 MAX_CANARIES = 2**25
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, LidpError)
 
 Value = TypeVar("Value")
@@ -221,8 +222,9 @@ class Commitment:
         names = [name for name in commitment.files if name in ("candidates.jsonl", "candidates.npz")]
         if not all(_HASH.fullmatch(value) for value in hashes) or len(names) != 1:
             raise SealError("the hashes of its files are missing")
-        if not isinstance(commitment.versions, dict) or not isinstance(commitment.created, str):
-            raise SealError("its versions or its time are missing")
+        if not isinstance(commitment.versions, dict):
+            raise SealError("its versions are missing")
+        check_time(commitment.created)
         if any("/" in name or name.startswith(".") or not name.isprintable() for name in commitment.files):
             raise SealError("it names files outside the folder")
         return commitment
@@ -234,6 +236,12 @@ def check_format(plain: Mapping[str, Any], where: object) -> None:
         raise SealError(
             f"{where}: format {plain.get('format')!r:.40} is unknown; this version of lidp reads format {FORMAT}"
         )
+
+
+def check_time(text: object) -> None:
+    """Raise ``SealError`` unless a text is a time as lidp writes it: in UTC, to the second."""
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        raise SealError(f"expected a time such as 2030-01-31T12:00:00+00:00, got {text!r:.40}")
 
 
 def _version(plain: Mapping[str, Any]) -> str:
