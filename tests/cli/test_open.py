@@ -145,3 +145,23 @@ def test_hostile_folders_give_one_line(capsys, sealed):
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "should not have happened" not in err
         (sealed / name).write_bytes(before)
+
+
+@pytest.mark.parametrize("option", ["--receipt", "--model-card", "--report"])
+def test_scores_and_files_of_the_seal_are_never_replaced(capsys, sealed, option):
+    scores = scored(sealed)
+    (sealed / "train").mkdir()
+    (sealed / "train" / "state.json").write_text("{}", encoding="utf-8")
+    for file in (scores, sealed / ".." / scores.name, sealed / "coins.json", sealed / "train" / "state.json"):
+        before = file.read_bytes()
+        code, _, err = lidp(capsys, "open", sealed, "--scores", scores, option, file)
+        assert code == 2
+        assert "choose another name" in err
+        assert file.read_bytes() == before
+    assert not (sealed / "openings.jsonl").exists()
+
+
+def test_outputs_need_different_names(capsys, sealed, tmp_path):
+    same = tmp_path / "same.json"
+    code, _, err = lidp(capsys, "open", sealed, "--scores", scored(sealed), "--receipt", same, "--report", same)
+    assert (code, err) == (2, f"lidp: {same} is to be written twice; choose different names\n")

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from lidp import checks
 from lidp.claim import Claim, Neighbours
 from lidp.designs import CoinFlip
+from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument, LidpError, MethodNotApplicable, SealError
 from lidp.seals.files import canonical, sha256
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
-from lidp.stats.method import Method
+from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import canary_by_canary, make_method, method_named, point_method
 from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.storable import from_plain, to_plain
@@ -24,6 +25,7 @@ KINDS = ("text", "records", "gradients")
 GRADIENTS = ("dirac-gradient", "random-gradient")
 MAX_CANARIES = 2**25
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, LidpError)
 
 Value = TypeVar("Value")
@@ -67,7 +69,17 @@ class SealPlan:
             raise InvalidArgument(
                 "a seal inserts canaries or leaves them out, so the claim must be about add-remove neighbours"
             )
+        check_probabilities(self.claim.delta, self.failure_probability_per_look)  # before a training, not after it
+        self._check_method()
+
+    def _check_method(self) -> None:
+        """Raise an error if the method does not keep the failure probability for these canaries and runs."""
         self.method.check(self.design)
+        if self.method.guarantee is not Guarantee.FINITE_SAMPLE:
+            raise MethodNotApplicable(
+                f"a seal promises a failure probability, and the guarantee of {self.method.name} is {self.method.guarantee}: "
+                f"{self.method.guarantee.meaning}; leave --method out, or name one with a finite-sample guarantee"
+            )
         if self.method.assumes_independent_canaries:
             check_independence(self.kind, self.options)
         if not self.method.anytime and self.runs is None:
@@ -212,8 +224,9 @@ class Commitment:
         names = [name for name in commitment.files if name in ("candidates.jsonl", "candidates.npz")]
         if not all(_HASH.fullmatch(value) for value in hashes) or len(names) != 1:
             raise SealError("the hashes of its files are missing")
-        if not isinstance(commitment.versions, dict) or not isinstance(commitment.created, str):
-            raise SealError("its versions or its time are missing")
+        if not isinstance(commitment.versions, dict):
+            raise SealError("its versions are missing")
+        check_time(commitment.created)
         if any("/" in name or name.startswith(".") or not name.isprintable() for name in commitment.files):
             raise SealError("it names files outside the folder")
         return commitment
@@ -225,6 +238,12 @@ def check_format(plain: Mapping[str, Any], where: object) -> None:
         raise SealError(
             f"{where}: format {plain.get('format')!r:.40} is unknown; this version of lidp reads format {FORMAT}"
         )
+
+
+def check_time(text: object) -> None:
+    """Raise ``SealError`` unless a text is a time as lidp writes it: in UTC, to the second."""
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        raise SealError(f"expected a time such as 2030-01-31T12:00:00+00:00, got {text!r:.40}")
 
 
 def _version(plain: Mapping[str, Any]) -> str:
