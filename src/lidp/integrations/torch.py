@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp._runtime.global_generators import seed_global_generators, seed_torch
 from lidp.arrays import Floats, Ints, NamedArrays, Singles
+from lidp.canaries.gradients import GradientCanary
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.gradient_canaries import (
     GROUP_SIZES,
     CoordinatesOfModel,
-    GradientCanary,
     GradientSeeds,
     ScoredOutput,
     directions,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lidp import checks
+from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim, Neighbours
 from lidp.designs import CoinFlip
 from lidp.epsilon_bound import Guarantee
@@ -22,7 +23,6 @@ from lidp.stats.storable import from_plain, to_plain
 
 FORMAT = 1
 KINDS = ("text", "records", "gradients")
-GRADIENTS = ("dirac-gradient", "random-gradient")
 MAX_CANARIES = 2**25
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
@@ -150,7 +150,7 @@ def check_independence(kind: str, options: Mapping[str, Any]) -> None:
             f"independent canaries must be gradients: {kind} canaries change one model together and interfere, so the "
             "hypothesis would be false and a true claim could be refuted"
         )
-    if options.get("canary") != "dirac-gradient":
+    if options.get("canary") != GradientCanary.DIRAC_GRADIENT:
         raise InvalidArgument(
             "independent canaries must be Dirac gradients (--canary dirac-gradient): random gradients overlap, so the hypothesis "
             "would be false and a true claim could be refuted"
