@@ -101,7 +101,10 @@ def test_a_sealed_result_follows_the_schema_and_is_not_read_as_a_plain_one(tmp_p
     sealed = open_seal(tmp_path / "run", scored(tmp_path / "run", shift=100.0)).result
     plain = json.loads(sealed.to_json())
     validator("audit-result").validate(plain)
-    assert plain["sealed"]["digests"] == list(sealed.digests)
+    assert plain["commitments"] == list(sealed.digests)
+    assert not validator("audit-result").is_valid(plain | {"seed": 1})
+    with pytest.raises(lidp.InvalidArgument, match="would tell its coins"):
+        sealed.to_json(scores=True)
     for cls in (lidp.AuditResult, type(sealed)):
         with pytest.raises(lidp.InvalidArgument, match="lidp verify RECEIPT"):
             cls.from_dict(plain)

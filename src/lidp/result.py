@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,9 @@ class AuditResult:
     Guarantee: if the verdict is ``refuted``, the claim is false unless an event of at most ``bound.failure_probability``
     happened, in the sense of ``bound.guarantee``. ``not refuted`` does not mean that the claim is true.
     """
+
+    sealed: ClassVar[bool] = False
+    """whether seals were opened: then ``seed`` is as secret as the coins, and is not shown"""
 
     verdict: Verdict
     bound: EpsilonBound
@@ -194,7 +197,7 @@ class AuditResult:
             ClassNotImported: if the data names a method that is neither imported nor among ``methods``.
             InvalidArgument: if the data describes no result, or its verdict contradicts its bound.
         """
-        if "sealed" in plain:
+        if "commitments" in plain:
             raise InvalidArgument(
                 "this is the result of a sealed audit, whose receipt is to be read instead: lidp verify RECEIPT"
             )
@@ -335,9 +338,11 @@ class AuditResult:
             return [f"{self.bound.method} gives no verdict until all {self.planned_trials:,} {unit} are finished"]
         if self.verdict is not Verdict.INCONCLUSIVE:
             return []
-        plan = "lidp plan computes how many it takes" if self.design.has_canaries else "increase runs"
-        remedy = "the audit is not finished" if self.unfinished else plan
+        remedy = "the audit is not finished" if self.unfinished else self._remedy_of_too_few()
         return [f"too few {unit} to refute any mechanism; {remedy}"]
+
+    def _remedy_of_too_few(self) -> str:
+        return "lidp plan computes how many it takes" if self.design.has_canaries else "increase runs"
 
 
 class AuditInterrupted(KeyboardInterrupt):

@@ -77,3 +77,24 @@ def test_bounding_a_store_uses_its_own_method_and_failure_probability(capsys, tm
     )  # fmt: skip
     found = json.loads(lidp(capsys, "bound", store, "--json")[1])
     assert (found["method"], found["failure_probability"]) == ("one-run", 0.001)
+
+
+def test_independent_canaries_are_no_hypothesis_of_an_audit_that_did_not_state_it(capsys, tmp_path):
+    """The audit refuses it where the canaries of its target interfere; the store does not know."""
+    claim = ["audit", "gaussian", "--gaussian-mu", 1, "--trials", 4, "--stop-when", "never", "--quiet"]
+    for canaries, expected in ((8, 2), (1, 0)):
+        store = tmp_path / f"{canaries}.db"
+        assert lidp(capsys, *claim, "--canaries", canaries, "--store", store)[0] == 0
+        code, out, err = lidp(capsys, "bound", store, "--method", "signed-ranks")
+        assert code == expected
+        assert ("an audit states this hypothesis before it runs" in err) is (expected == 2)
+        assert ("signed-ranks" in out) is (expected == 0)
+
+
+def test_independent_canaries_that_the_audit_stated_are_bounded_again(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    options = {"claim": Claim.gaussian(mu=9.0), "design": CoinFlip(8), "trials": 4, "store": store, "stop_when": "never"}
+    audit(SLOW, method="signed-ranks", **options)
+    code, out, _ = lidp(capsys, "bound", store, "--method", "signed-ranks", "--json")
+    assert code == 0
+    assert json.loads(out)["method"] == "signed-ranks"

@@ -50,7 +50,27 @@ def test_all_files_that_can_be_written(capsys, sealed, tmp_path):
 
 def test_report_as_json(capsys, sealed, tmp_path):
     lidp(capsys, "open", sealed, "--scores", scored(sealed), "--report", tmp_path / "r.json")
-    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "not refuted"
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["verdict"] == "not refuted"
+    assert report["commitments"] == [json.loads((sealed / "commitment.json").read_text())["digest"]]
+
+
+def test_reports_do_not_tell_the_seed_of_the_coins(capsys, sealed, tmp_path):
+    seed = "987654321987654321"
+    coins = sealed / "coins.json"
+    plain = json.loads(coins.read_text())
+    coins.write_text(json.dumps({**plain, "seed": int(seed)}))
+    for name in ("r.json", "page.html"):
+        code, _, _ = lidp(capsys, "open", sealed, "--scores", scored(sealed), "--report", tmp_path / name)
+        assert code == 0
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert seed not in text
+        assert json.loads((sealed / "commitment.json").read_text())["digest"] in text
+
+
+def test_a_folder_that_is_not_sealed_is_named(capsys, tmp_path):
+    code, _, err = lidp(capsys, "open", tmp_path / "none", "--scores", tmp_path / "scores.csv")
+    assert (code, err) == (2, f"lidp: {tmp_path / 'none'}: there is no such folder; name the one that lidp seal wrote\n")
 
 
 def test_looks_that_are_left_tell_the_verdict_alone(capsys, tmp_path):
@@ -59,6 +79,7 @@ def test_looks_that_are_left_tell_the_verdict_alone(capsys, tmp_path):
     assert code == 0
     assert out.startswith("not refuted: look 1 of 2 (failure probability 0.025 of each look)")
     assert "ε ≥" not in out
+    assert "receipt    not written yet" in out
     assert not (tmp_path / "s" / "receipt.json").exists()
     code, out, _ = lidp(capsys, "open", tmp_path / "s", "--scores", scored(tmp_path / "s"), "--json")
     assert set(json.loads(out)) == {"verdict", "claim", "look", "evidence_hash"}
@@ -84,6 +105,7 @@ def test_a_single_failed_training_is_inconclusive(capsys, sealed):
     code, out, _ = lidp(capsys, "open", sealed, "--failed", "out of memory")
     assert code == 0
     assert out.startswith("inconclusive")
+    assert "too few trials to refute any mechanism; seal further runs, or a new plan with more canaries" in out
 
 
 def test_bad_outputs_and_keys_are_found_before_a_look_is_spent(capsys, sealed, tmp_path):
@@ -123,3 +145,23 @@ def test_hostile_folders_give_one_line(capsys, sealed):
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "should not have happened" not in err
         (sealed / name).write_bytes(before)
+
+
+@pytest.mark.parametrize("option", ["--receipt", "--model-card", "--report"])
+def test_scores_and_files_of_the_seal_are_never_replaced(capsys, sealed, option):
+    scores = scored(sealed)
+    (sealed / "train").mkdir()
+    (sealed / "train" / "state.json").write_text("{}", encoding="utf-8")
+    for file in (scores, sealed / ".." / scores.name, sealed / "coins.json", sealed / "train" / "state.json"):
+        before = file.read_bytes()
+        code, _, err = lidp(capsys, "open", sealed, "--scores", scores, option, file)
+        assert code == 2
+        assert "choose another name" in err
+        assert file.read_bytes() == before
+    assert not (sealed / "openings.jsonl").exists()
+
+
+def test_outputs_need_different_names(capsys, sealed, tmp_path):
+    same = tmp_path / "same.json"
+    code, _, err = lidp(capsys, "open", sealed, "--scores", scored(sealed), "--receipt", same, "--report", same)
+    assert (code, err) == (2, f"lidp: {same} is to be written twice; choose different names\n")

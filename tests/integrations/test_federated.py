@@ -143,6 +143,26 @@ def test_training_that_seeds_its_noise_itself_is_refused():
         audit(Seeded(), trials=1)
 
 
+class OwnNoise:
+    """The generator of a run, from which clients are sampled, but with normal numbers from a fixed seed."""
+
+    def __init__(self, rng):
+        self.random = rng.random
+        self.standard_normal = np.random.default_rng(0).standard_normal
+
+
+def test_noise_of_a_fixed_seed_is_found_in_sums_of_different_clients():
+    """Noise is what a round releases minus the sums, which rounding makes different if the clients of the round differ."""
+
+    class Seeded(FederatedAveraging):
+        def __call__(self, clients, planting):
+            planting.rng = OwnNoise(planting.rng)
+            return super().__call__(clients, planting)
+
+    with pytest.raises(lidp.AuditFailed, match="exactly the same noise"):
+        audit(Seeded(), trials=1)
+
+
 def test_arguments_that_do_not_fit_are_refused():
     accounted = {"noise_multiplier": 1.0, "sampling_rate": 0.5, "rounds": 5}
     refused = [

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 import lidp  # noqa: E402
 from lidp import AuditFailed, Claim, CoinFlip, InvalidArgument, LeaveOneOut, Verdict  # noqa: E402
-from lidp.integrations.torch import torch_target  # noqa: E402
+from lidp.integrations.torch import FirstStepEnded, FirstStepPlanting, torch_target  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
 from tests.integrations.noisy_loop import RECORDS, SIZES, NoisyLoop  # noqa: E402
 from tests.sample_targets import InterruptedAfter  # noqa: E402
@@ -161,3 +161,30 @@ def test_a_loop_with_noise_from_a_fixed_seed_ends_the_audit():
     with pytest.raises(AuditFailed, match="exactly the same noise: the loop seeds its generator itself"):
         audit(Seeded())
     assert audit(Seeded(noise=0.0), trials=40).verdict is Verdict.REFUTED  # without noise, there is nothing to repeat
+
+
+def first_step(sums, released):
+    """The first step of a run that releases these numbers."""
+    planting = FirstStepPlanting(np.random.default_rng(0))
+    planting.watch([np.zeros(len(sums))])
+    planting.add([sums.copy()], clip_norm=1.0, rate=0.5)
+    with pytest.raises(FirstStepEnded):
+        planting.released([released], clip_norm=1.0, noise_multiplier=1.0, rate=0.5)
+    return planting
+
+
+def test_the_same_noise_is_found_whatever_the_sums():
+    rng = np.random.default_rng(0)
+    sums, noise = 100 * rng.standard_normal((2, 20)), rng.standard_normal((2, 20))
+    step = first_step(sums[0], sums[0] + noise[0])
+    assert step.has_noise_of(first_step(sums[1], sums[1] + noise[0]))
+    assert not step.has_noise_of(first_step(sums[0], sums[0] + noise[1]))
+    assert not step.has_noise_of(first_step(sums[1][:19], sums[1][:19] + noise[0][:19]))
+    assert not step.has_noise_of(first_step(sums[1], np.full(20, np.nan)))
+
+
+def test_rounding_is_not_taken_for_noise():
+    sums = 100 * np.random.default_rng(0).standard_normal((2, 20)).astype(np.float32)
+    one, other = (first_step(some, some * np.float32(1 + 2e-7)) for some in sums)
+    assert one.noise.any()
+    assert not one.has_noise_of(other)

@@ -7,9 +7,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 import lidp
+from lidp.integrations.trackers import _settings_of
 from lidp.report.formats import Format
+from lidp.seals import open_seal
 from tests.report import curve_results
 from tests.report.results import case, every_case, pair_result, result_like, scores_like
+from tests.seals.sealed import gradients, scored
 
 HOSTILE = "<script>x</script> [a](http://evil) `b` | **c** @user\n# d\x1b]]>&\u202e"
 
@@ -88,6 +91,15 @@ def test_junit_has_a_case_for_the_curve_and_one_for_the_point():
     cases = root.findall("./testsuite/testcase")
     assert [one.attrib["name"].split()[0] for one in cases] == ["curve", "point"]
     assert [one.find("failure") is not None for one in cases] == [True, False]
+
+
+def test_no_report_for_machines_tells_the_seed_of_a_seal(tmp_path):
+    gradients(tmp_path / "run", seed=987654321)
+    sealed = open_seal(tmp_path / "run", scored(tmp_path / "run", shift=100.0)).result
+    for kind in Format:
+        assert "987654321" not in kind.render(sealed)
+    assert "lidp.seed" not in _settings_of(sealed)
+    assert "987654321" not in sealed._repr_html_()
 
 
 def test_json_reads_back():

@@ -6,8 +6,10 @@ import json
 import numpy as np
 import pytest
 
+from lidp._runtime.npz_files import save_arrays
 from lidp.errors import InvalidData
 from lidp.seals.tables import read_table
+from tests.seals.sealed import edit_json
 
 
 def test_arrays_keep_type_and_shape(tmp_path):
@@ -121,3 +123,57 @@ def test_folders_that_are_no_datasets_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(InvalidData, match="a"):
         read_table(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "args"])
+def test_arrays_keep_names_that_numpy_uses_itself(tmp_path, name):
+    with (tmp_path / "a.npz").open("wb") as stream:
+        save_arrays(stream, {"x": np.zeros(3), name: np.arange(3)})
+    read_table(tmp_path / "a.npz").write(tmp_path / "b.npz")
+    again = np.load(tmp_path / "b.npz")
+    assert sorted(again) == sorted(["x", name])
+    np.testing.assert_array_equal(again[name], [0, 1, 2])
+
+
+def saved(folder, columns):
+    pytest.importorskip("datasets").Dataset.from_dict(columns).save_to_disk(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("target", ["../mine/data-00000-of-00001.arrow", "{0}/mine/data-00000-of-00001.arrow", "link"])
+def test_datasets_with_data_outside_their_folder_are_refused(tmp_path, target):
+    saved(tmp_path / "mine", {"text": ["my secret"]})
+    folder = saved(tmp_path / "d", {"text": ["a"]})
+    (folder / "link").symlink_to(tmp_path / "mine" / "data-00000-of-00001.arrow")
+    edit_json(folder / "state.json", lambda plain: plain.update(_data_files=[{"filename": target.format(tmp_path)}]))
+    with pytest.raises(InvalidData, match="outside the folder"):
+        read_table(folder)
+
+
+def test_datasets_of_files_are_refused_because_these_would_be_copied(tmp_path):
+    (tmp_path / "key.txt").write_text("my secret", encoding="utf-8")
+    images = [{"bytes": b"", "path": None}, {"bytes": None, "path": str(tmp_path / "key.txt")}]
+    folder = saved(tmp_path / "d", {"image": images, "text": ["a", "b"]})
+    edit_json(folder / "dataset_info.json", lambda plain: plain["features"].update(image={"_type": "Image"}))
+    with pytest.raises(InvalidData, match="'image' has the type Image"):
+        read_table(folder)
+
+
+@pytest.mark.parametrize("state", ['{"_data_files": 3}', "[]", "{}", "[" * 100_000, '{"_data_files": [{"filename": 3}]}'])
+def test_datasets_with_a_damaged_state_are_refused(tmp_path, state):
+    folder = saved(tmp_path / "d", {"text": ["a"]})
+    (folder / "state.json").write_text(state, encoding="utf-8")
+    with pytest.raises(InvalidData, match="d: "):
+        read_table(folder)
+
+
+def test_missing_texts_of_datasets_are_no_words(tmp_path):
+    with pytest.raises(InvalidData, match="must be a text in every record, got None in record 2"):
+        read_table(saved(tmp_path / "d", {"text": ["a", None]})).texts("text")
+
+
+def test_nested_columns_of_datasets_are_kept(tmp_path):
+    records = {"text": ["a", "b"], "tags": [["x"], ["y", "z"]], "more": [{"n": 1, "type": "t"}, {"n": 2, "type": "u"}]}
+    table = read_table(saved(tmp_path / "d", records))
+    table.take(np.array([1])).write(tmp_path / "e")
+    assert list(read_table(tmp_path / "e").records()) == [json.dumps({k: v[1] for k, v in records.items()})]

@@ -116,3 +116,29 @@ def test_replace_file_replaces_a_link_and_not_what_it_leads_to(tmp_path):
     assert (tmp_path / "link").read_text() == "2"
     with pytest.raises(SealError, match="cannot be written"):
         replace_file(tmp_path / "no" / "where", b"")
+
+
+def test_new_folder_on_a_full_disk_leaves_nothing_and_names_the_folder(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with (
+            pytest.raises(SealError, match="sealed: cannot be created: File too large"),
+            new_folder(tmp_path / "sealed") as folder,
+        ):
+            (folder / "train.jsonl").write_bytes(bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_are_no_files(tmp_path):
+    with pytest.raises(SealError, match="is not a regular file"):
+        read_bytes(tmp_path)
+
+
+def test_hash_of_refuses_folders_that_are_nested_too_deeply(tmp_path):
+    (tmp_path / "/".join("d" * 60)).mkdir(parents=True)
+    with pytest.raises(SealError, match="nested too deeply"):
+        hash_of(tmp_path)

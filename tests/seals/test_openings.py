@@ -79,3 +79,37 @@ def test_ledgers_behind_links_are_refused(tmp_path):
     with pytest.raises(SealError, match="openings must be recorded here"), ledger_of([tmp_path]):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_ledger_drops_a_line_that_a_crash_left_unfinished(tmp_path):
+    with ledger_of([tmp_path]) as ledger:
+        ledger.record(opening("a"))
+    file = tmp_path / "openings.jsonl"
+    whole = file.read_bytes()
+    for torn in (whole[:1], whole[:50], whole[:-2]):
+        file.write_bytes(whole + torn)
+        with ledger_of([tmp_path]) as ledger:
+            assert ledger.openings == (opening("a"),)
+    assert file.read_bytes() == whole
+    with ledger_of([tmp_path]) as ledger:
+        ledger.record(opening("b"))
+    file.write_bytes(file.read_bytes()[:-1])  # a whole line stays one without its end
+    with ledger_of([tmp_path]) as ledger:
+        assert ledger.openings == (opening("a"), opening("b"))
+
+
+def test_ledger_stays_as_it_was_if_the_disk_takes_a_part_of_a_line(tmp_path):
+    resource = pytest.importorskip("resource")
+    with ledger_of([tmp_path]) as ledger:
+        ledger.record(opening("a"))
+    file = tmp_path / "openings.jsonl"
+    whole = file.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ledger_of([tmp_path]) as ledger:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, limits[1]))
+        try:
+            with pytest.raises(SealError, match="cannot be recorded, so nothing was opened: File too large"):
+                ledger.record(opening("b"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert file.read_bytes() == whole

@@ -152,3 +152,26 @@ def test_hostile_commitments_with_a_right_digest_are_refused_in_one_line(change)
     with pytest.raises(SealError) as error:
         Commitment.from_dict(plain, "it")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("method", [SignedRanks(CURVE.curve), CurveWager(CURVE.curve, canary_by_canary=True)])
+@pytest.mark.parametrize(("kind", "options"), [("text", {}), ("records", {}), ("gradients", {"canary": "random-gradient"})])
+def test_plan_refuses_methods_for_independent_canaries_if_they_interfere(method, kind, options):
+    plan(method=method, runs=1)
+    with pytest.raises(InvalidArgument, match="the hypothesis would be false"):
+        plan(method=method, runs=1, kind=kind, options=options)
+
+
+@pytest.mark.parametrize(
+    ("name", "canaries"), [("jeffreys", 1), ("wilson", 1), ("joint-beta", 1), ("gaussian-dp", 1), ("one-run-fdp", 10)]
+)
+def test_plan_refuses_methods_that_keep_no_failure_probability(name, canaries):
+    method = choose_method(Claim(1.0), canaries, runs=100, name=name)
+    with pytest.raises(MethodNotApplicable, match=f"the guarantee of {name} is"):
+        plan(claim=Claim(1.0), method=method, canaries=canaries, runs=100)
+
+
+@pytest.mark.parametrize(("failure_probability", "looks"), [(1e-200, 1), (1e-99, 1000)])
+def test_plan_refuses_failure_probabilities_that_no_method_takes_at_opening(failure_probability, looks):
+    with pytest.raises(InvalidArgument, match="at least 1e-100"):
+        plan(failure_probability=failure_probability, looks=looks)

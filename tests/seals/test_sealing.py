@@ -152,7 +152,8 @@ def test_next_run_takes_new_data(tmp_path):
         ({"kind": "images"}, "kind must be one of"),
         ({"kind": "text"}, "--data is missing"),
         ({"kind": "records", "data": "d.jsonl"}, "--pool is missing"),
-        ({"kind": "records", "data": "d.jsonl", "pool": "d.jsonl"}, "30 records, fewer than the 50 canaries"),
+        ({"kind": "records", "data": "d.jsonl", "pool": "s.jsonl"}, "30 records, fewer than the 50 canaries"),
+        ({"kind": "records", "data": "d.jsonl", "pool": "./d.jsonl"}, "--pool is the file of --data"),
         ({"kind": "records", "data": "d.jsonl", "pool": "p.jsonl"}, "the pool has no column 'text'"),
         ({"kind": "records", "data": "d.jsonl", "pool": "p.csv"}, "the format of the data, jsonl"),
         ({"kind": "gradients", "data": "d.jsonl"}, "leave --data and --pool out"),
@@ -166,11 +167,12 @@ def test_next_run_takes_new_data(tmp_path):
 def test_seal_refuses_in_one_line_and_leaves_nothing(tmp_path, monkeypatch, options, reason):
     monkeypatch.chdir(tmp_path)
     texts(tmp_path / "d.jsonl")
+    texts(tmp_path / "s.jsonl")
     (tmp_path / "p.jsonl").write_text('{"n": 1}\n' * 60)
     (tmp_path / "p.csv").write_text("text\na\n")
     with pytest.raises((InvalidArgument, InvalidData), match=reason):
         seal("s", claim=POINT, canaries=50, **options)
-    assert {file.name for file in tmp_path.iterdir()} == {"d.jsonl", "p.jsonl", "p.csv"}
+    assert {file.name for file in tmp_path.iterdir()} == {"d.jsonl", "s.jsonl", "p.jsonl", "p.csv"}
 
 
 def test_seal_does_not_replace_another_one(tmp_path):

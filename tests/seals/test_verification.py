@@ -1,8 +1,11 @@
 """Receipts: what holds is said, and what was edited is found."""
 
+import base64
 import json
 import shutil
+import zlib
 
+import numpy as np
 import pytest
 
 from lidp import Claim
@@ -185,3 +188,58 @@ def test_model_card_is_a_short_block_with_both_digests(tmp_path):
     assert opened.evidence[0].commitment.digest in card
     assert "**not refuted**" in card
     assert not set(coins_of(tmp_path / "s")) & set(card.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"look": 2}, "of look 2, and the plan has 1"),
+        ({"look": True}, "of look True"),
+        ({"look": "1"}, "of look '1'"),
+        ({"created": "yesterday"}, "expected a time"),
+        ({"created": None}, "expected a time"),
+        ({"certified_by": "the regulator"}, "states 'certified_by'"),
+    ],
+)
+def test_statements_that_no_opening_makes_are_found(receipt, change, reason):
+    verification = verify_receipt(edited(receipt, lambda plain: plain.update(change)))
+    assert not verification.holds
+    assert reason in str(verification)
+
+
+def test_times_cannot_pretend_to_be_checks(receipt):
+    forged = "2030-01-01T00:00:00+00:00\nholds        signature: signed by the key of key.pub"
+
+    def change(plain):
+        plain["commitments"][0]["created"] = forged
+        recommit(plain, lambda plan: None)
+
+    verification = verify_receipt(edited(receipt, change))
+    assert not verification.holds
+    assert not [line for line in str(verification).splitlines() if line.startswith("holds        signature")]
+
+
+def test_ids_are_those_of_the_sealed_folder(receipt, tmp_path):
+    verification = verify_receipt(receipt, seals=[tmp_path / "s"])
+    assert verification.holds
+    other = packed(np.random.default_rng(0).bytes(8 * 400))
+    swapped = edited(receipt, lambda plain: plain["evidence"][0].update(ids=other))
+    assert "not those of the sealed folder" in str(verify_receipt(swapped, seals=[tmp_path / "s"]))
+
+
+def packed(content, level=-1):
+    return base64.b64encode(zlib.compress(content, level)).decode()
+
+
+@pytest.mark.parametrize(
+    ("level", "reason"), [(9, "it has not the ids of 400 candidates"), (0, "the evidence has an id twice")]
+)
+def test_small_receipts_do_not_unpack_to_many_candidates(receipt, level, reason):
+    ids = packed(bytes(8 * 400), level)
+    verification = verify_receipt(edited(receipt, lambda plain: plain["evidence"][0].update(ids=ids)))
+    assert not verification.holds
+    assert reason in str(verification)
+
+
+def test_failure_probability_is_told_with_the_verdict(receipt):
+    assert "(failure probability 0.05)" in str(verify_receipt(receipt))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from lidp.curves import GaussianCurve
 from lidp.stats.posterior_law import CertaintyLaw, certainty_law
@@ -103,3 +104,14 @@ def test_certain_outputs_are_never_unlikely():
     law = CertaintyLaw(np.ones(1), np.ones(1))
     weights = Weights(np.ones(1), np.array([50]))
     assert tail_bound(50.0, weights, law) == 1.0
+
+
+def test_rounding_error_is_added_for_very_many_coins():
+    """The Fourier transform of the law of one term is raised to the power of the number of coins, with its rounding error."""
+    coins, share = 10**8, 0.3
+    sums, law = _law_of_sum(np.array([0.0, 1.0]), np.array([1 - share, share]), coins)
+    whole = np.abs(sums - np.rint(sums)) < 1e-9
+    exact = np.where(whole, binom.pmf(np.rint(sums), coins, share), 0.0)
+    weights = Weights(np.ones(1), np.array([coins]))
+    added = tail_bound(1e6, weights, CertaintyLaw(np.zeros(1), np.ones(1)))  # a hundred standard deviations
+    assert np.abs(law - exact).sum() < added < 1e-6

@@ -8,10 +8,13 @@ import pytest
 from lidp import (
     METHODS,
     ClopperPearson,
+    CoinFlip,
     CoinWager,
+    CurveWager,
     CurveWagerWithGuesses,
     EpsilonBound,
     FixedThreshold,
+    GaussianCurve,
     GaussianDP,
     InvalidArgument,
     JointBeta,
@@ -21,12 +24,14 @@ from lidp import (
     OneRunFDP,
     RankGuesses,
     Scores,
+    SignedRanks,
     UnionThreshold,
     Wilson,
     applicable,
     bound,
 )
 from lidp.stats.method import ALIKE, Method
+from lidp.stats.registry import point_method
 from tests.stats.every_method import CLAIM, method_with_defaults
 
 
@@ -265,3 +270,10 @@ def test_invalid_probabilities_are_refused_by_the_method_itself(name, delta, bet
     method = method_with_defaults(name)
     with pytest.raises(InvalidArgument, match=named):
         method.bound(scores_for(method), delta=delta, failure_probability=beta)
+
+
+@pytest.mark.parametrize("kind", [CurveWager, CurveWagerWithGuesses, SignedRanks])
+@pytest.mark.parametrize("log_odds", [True, False])
+def test_point_beside_a_curve_takes_the_same_scores_for_log_odds(kind, log_odds):
+    method = kind(GaussianCurve(1.0), log_odds=log_odds)
+    assert point_method(CoinFlip(1), like=method).log_odds is log_odds

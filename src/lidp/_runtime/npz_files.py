@@ -1,9 +1,9 @@
-"""Read arrays from ``.npz`` files, with a limit on their unpacked size. Reading runs no code from the file."""
+"""Read arrays from ``.npz`` files, with a limit on their unpacked size, and write them. Reading runs no code from the file."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -68,3 +68,11 @@ def _unpacked_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as stream:
         return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def save_arrays(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as ``np.savez`` does, whatever their names: it takes ``file`` and ``allow_pickle`` for options of its own."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

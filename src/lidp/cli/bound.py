@@ -140,6 +140,8 @@ def command(
         chosen = point_method(scores.design, judged, like=chosen)  # the store tested a curve, and a point is claimed now
     if independent_canaries:
         chosen = canary_by_canary(chosen)
+    if stored is not None:
+        _require_stated_hypothesis(chosen, stored)
     provisional = not chosen.anytime and unfinished
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
@@ -191,6 +193,19 @@ def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # no name makes it raise
         return None
     return result_of(file, methods=methods)
+
+
+def _require_stated_hypothesis(method: Method, stored: AuditResult) -> None:
+    """Raise if a method assumes independent canaries, and the audit, which checks whether its target's are, did not."""
+    if (
+        method.assumes_independent_canaries
+        and not stored.method.assumes_independent_canaries
+        and stored.scores.canaries > 1
+    ):
+        raise InvalidArgument(
+            f"{method.name} assumes that the canaries of one run are independent of one another, and an audit states this "
+            f"hypothesis before it runs; audit with --method {method.name}, or name another method"
+        )
 
 
 def _build(kind: type[Method], options: dict[str, Any], claim: Claim | None) -> Method:

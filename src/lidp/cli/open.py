@@ -17,7 +17,7 @@ from lidp.result import Verdict
 from lidp.seals import OpenedSeal, Receipt, make_receipt, open_seal
 from lidp.seals.files import replace_file
 from lidp.seals.receipt import model_card
-from lidp.seals.sealed_run import RECEIPT
+from lidp.seals.sealed_run import RECEIPT, read_commitment
 
 HELP = f"""Open sealed runs with the scores of their candidates.
 
@@ -67,10 +67,11 @@ def command(
     ] = None,
     as_json: options.Json = False,
 ) -> int:
+    for folder in folders:
+        read_commitment(folder)  # a folder that is not a sealed one is named before anything else
     receipt = folders[-1] / RECEIPT if receipt is None else receipt
-    for file in (report, card, receipt):
-        if file is not None:
-            _check_output(file, folders)
+    outputs = [file for file in (report, card, receipt) if file is not None]
+    _check_outputs(outputs, [*(scores or []), *([] if sign is None else [sign])], folders)
     if sign is not None:
         Receipt({}).signed(sign)  # a key that cannot be used is found before a look is spent
     opened = open_seal(folders, scores or [], failed=_reasons(failed or [], len(folders)), last=last)
@@ -92,10 +93,25 @@ def command(
     return 1 if opened.verdict is Verdict.REFUTED else 0
 
 
+def _check_outputs(outputs: list[Path], inputs: list[Path], folders: list[Path]) -> None:
+    """Refuse to replace scores, which nobody may be able to compute again, or a file of a seal, or one output by another."""
+    for at, file in enumerate(outputs):
+        _check_output(file, folders)
+        if any(_is_same(file, other) for other in inputs):
+            raise InvalidArgument(f"{file} is read, and would be replaced; choose another name for what is written")
+        if any(_is_same(file, other) for other in outputs[:at]):
+            raise InvalidArgument(f"{file} is to be written twice; choose different names")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
 def _check_output(file: Path, folders: list[Path]) -> None:
     check_report(file)
-    inside = [folder for folder in folders if file.parent.resolve() == folder.resolve()]
-    if inside and file.name != RECEIPT and file.exists():
+    inside = [folder for folder in folders if file.resolve().is_relative_to(folder.resolve())]
+    is_receipt = file.name == RECEIPT and file.parent.resolve() in [folder.resolve() for folder in inside]
+    if inside and not is_receipt and file.exists():
         raise InvalidArgument(f"{file} belongs to a seal, which must not be changed; choose another name")
     if file.is_symlink():
         raise SealError(f"{file} is a symbolic link; choose another name")

@@ -92,7 +92,7 @@ class ClaimOptions(CurveOptions, PointOptions):
         """Return the claim about this neighbour relation."""
         claim = self.build_curve_claim(self.delta, neighbours)
         if claim is None and self.epsilon is None:
-            raise InvalidArgument("no claim: give --epsilon, or a curve such as --gaussian-mu")
+            raise InvalidArgument("no claim: give --epsilon, or a curve such as --gaussian-mu or --noise-multiplier")
         if claim is None:
             delta = 0.0 if self.delta is None else self.delta
             return Claim(self.epsilon or 0.0, delta, checks.member(Neighbours, neighbours=neighbours))

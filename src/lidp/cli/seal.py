@@ -99,9 +99,9 @@ def command(
         _require_nothing_new(given, claim)
         sealed = seal_next(like, output, data=data, pool=pool, seed=seed)
     else:
-        for name in ("kind", "canaries"):
+        for name, remedy in (("kind", "give text, records or gradients"), ("canaries", "give the number of candidates")):
             if name not in given:
-                raise InvalidArgument(f"--{name} is missing")
+                raise InvalidArgument(f"--{name} is missing; {remedy}")
         _check_options_of_kind(given)
         stated = claim.build(Neighbours.ADD_REMOVE)
         sealed = seal(output, claim=stated, data=data, pool=pool, seed=seed, **given)

@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim, Neighbours
 from lidp.designs import Design
 from lidp.engine.audit import audit
 from lidp.errors import InvalidArgument
 from lidp.integrations.accounted_steps import AccountedSteps
-from lidp.integrations.gradient_canaries import GradientCanary, ScoredOutput
+from lidp.integrations.gradient_canaries import ScoredOutput
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, copy_records
 from lidp.integrations.torch import (

@@ -10,6 +10,7 @@ import numpy as np
 
 from lidp.arrays import Floats, Ints, NamedArrays, Singles
 from lidp.canaries.coordinates import SpreadCoordinates
+from lidp.canaries.gradients import GradientCanary
 from lidp.errors import InvalidArgument
 from lidp.training.gradients import RandomGradients
 
@@ -24,15 +25,6 @@ class ScoredOutput(StrEnum):
     """The parameters, or the losses, of the trained model."""
     TRANSCRIPT = "transcript"
     """What every step releases, which the accountant covers."""
-
-
-class GradientCanary(StrEnum):
-    """The kind of gradient canaries; all have the length of the clipping norm."""
-
-    RANDOM_GRADIENT = "random-gradient"
-    """A gradient in a uniformly random direction, given by a seed."""
-    DIRAC_GRADIENT = "dirac-gradient"
-    """A gradient along one coordinate, given by a row (coordinate, sign); different canaries have different coordinates."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lidp._runtime.terminal_text import printable
 from lidp.errors import AuditFailed, InvalidArgument, InvalidData
-from lidp.integrations.seal_files import read_lines
+from lidp.seals.trainer_files import read_lines
 
 _EMBEDDING_SEED = 20_240_917
 """Draws the embeddings of new tokens; public, and the same whoever is inserted."""

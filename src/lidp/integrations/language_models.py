@@ -21,7 +21,7 @@ from lidp import checks
 from lidp.arrays import Floats
 from lidp.errors import AuditFailed, InvalidArgument, InvalidData
 from lidp.integrations.language_model_setup import add_new_tokens, require_supported
-from lidp.integrations.seal_files import read_candidates, write_scores
+from lidp.seals.trainer_files import read_candidates, write_scores
 
 __all__ = [
     "CandidateScores",

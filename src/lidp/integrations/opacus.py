@@ -23,11 +23,12 @@ import numpy as np
 
 from lidp import checks
 from lidp._runtime.global_generators import preserve_global_generators
+from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim
 from lidp.designs import Design
 from lidp.engine.audit import audit
 from lidp.errors import InvalidArgument
-from lidp.integrations.gradient_canaries import GROUP_SIZES, GradientCanary, ScoredOutput
+from lidp.integrations.gradient_canaries import GROUP_SIZES, ScoredOutput
 from lidp.integrations.opacus_planting import OpacusPlanting, Rehearsal
 from lidp.integrations.opacus_settings import Check, ConfigurationWarning, Settings
 from lidp.integrations.record_sets import PooledRecords, are_columns, concatenate, select

@@ -21,13 +21,14 @@ import numpy as np
 
 from lidp.arrays import Floats
 from lidp.canaries.coordinates import SpreadCoordinates
+from lidp.canaries.gradients import GradientCanary
 from lidp.errors import AuditFailed
-from lidp.integrations.gradient_canaries import GradientCanary, GradientSeeds
+from lidp.integrations.gradient_canaries import GradientSeeds
 from lidp.integrations.opacus_planting import OpacusPlanting
 from lidp.integrations.opacus_settings import ConfigurationWarning
 from lidp.integrations.parameter_arrays import ParameterArray, count_numbers
 from lidp.integrations.planting import Planting, Trained
-from lidp.integrations.seal_files import PlantingFile, write_scores
+from lidp.seals.trainer_files import PlantingFile, write_scores
 
 
 class SealedPlanting(OpacusPlanting):

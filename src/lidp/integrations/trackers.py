@@ -274,7 +274,8 @@ def _path_of(result: AuditResult) -> list[tuple[int, float]]:
 
 
 def _settings_of(result: AuditResult) -> dict[str, Any]:
-    return {
+    seed = {} if result.sealed else {"lidp.seed": result.seed}  # the seed of a seal would tell its coins
+    return seed | {
         "lidp.target": result.target,
         "lidp.claimed_epsilon": result.claim.epsilon,
         "lidp.claimed_delta": result.claim.delta,
@@ -282,7 +283,6 @@ def _settings_of(result: AuditResult) -> dict[str, Any]:
         "lidp.method": result.bound.method,
         "lidp.failure_probability": result.bound.failure_probability,
         "lidp.planned_trials": result.planned_trials,
-        "lidp.seed": result.seed,
     }
 
 

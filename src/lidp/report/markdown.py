@@ -50,7 +50,7 @@ def _table(result: AuditResult) -> str:
         (wording.unit(result), f"{bound.trials:,} of {result.planned_trials:,}"),
         ("models", f"{result.models:,}"),
         ("failed runs", f"{result.failed_runs:,}"),
-        ("seed", str(result.seed)),
+        *([] if result.sealed else [("seed", str(result.seed))]),  # the seed of a seal would tell its coins
     ]
     if result.leak:
         rows.append(("leak" if result.verdict is Verdict.REFUTED else "difference", result.leak))

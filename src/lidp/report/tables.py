@@ -52,7 +52,7 @@ def settings_of(result: AuditResult) -> list[Entry]:
         *([] if method.point is None else [("method for the point", method.point.method, "bound.point.method")]),
         ("direction", str(method.direction), "bound.direction"),
         (certainty, method.failure_probability, "bound.failure_probability"),
-        ("seed", result.seed, "seed"),
+        *([] if result.sealed else [("seed", result.seed, "seed")]),
     ]
     for name, key in (
         ("stop when", "stop_when"),

@@ -10,11 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from lidp._runtime.npz_files import load_arrays
+from lidp._runtime.npz_files import load_arrays, save_arrays
 from lidp.arrays import Ints, NamedArrays
-from lidp.errors import InvalidData
-from lidp.seals.tables import Table, json_text
+from lidp.errors import InvalidData, SealError
+from lidp.seals.files import read_json
+from lidp.seals.tables import Table, checked_texts, json_text
 
+_PLAIN_FEATURES = ("Value", "ClassLabel", "Sequence", "List", "LargeList", "Translation", "TranslationVariableLanguages")
+_MAX_STATE = 2**24
 ID = "id"
 """Name of the column of opaque ids in ``candidates.npz``."""
 
@@ -90,7 +93,7 @@ class NpzTable(Table):
 
     def write(self, path: Path) -> None:
         with path.open("xb") as stream:
-            np.savez(stream, **self.arrays)  # type: ignore[arg-type]  # numpy types its keywords as bool
+            save_arrays(stream, self.arrays)
 
     def records(self) -> Iterator[str]:
         raise NotImplementedError("candidates of .npz data are written as arrays")
@@ -122,11 +125,7 @@ class ParquetTable(Table):
         return tuple(self._table.column_names)
 
     def texts(self, column: str) -> list[str]:
-        texts: list[str] = self._table.column(column).to_pylist()
-        for number, text in enumerate(texts, start=1):
-            if not isinstance(text, str):
-                raise InvalidData(f"{column!r} must be a text in every record, got {text!r:.60} in record {number:,}")
-        return texts
+        return checked_texts(column, self._table.column(column).to_pylist())
 
     def filled(self, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Self:
         return type(self)(filled_arrow(self._table.schema, column, texts, fill))
@@ -170,10 +169,12 @@ class DatasetFolder(Table):
             from datasets import Dataset, load_from_disk
         except ImportError:
             raise InvalidData(f"{path}: reading this folder needs datasets; pip install 'lidp[datasets]'") from None
+        _require_files_inside(path)
         dataset = load_from_disk(str(path))
         if not isinstance(dataset, Dataset):
             raise InvalidData(f"{path} holds several splits ({', '.join(dataset)}); name the folder of one of them")
-        return cls(dataset)
+        _require_plain(path, dataset.features)
+        return cls(dataset.with_format(None))
 
     @property
     def rows(self) -> int:
@@ -184,7 +185,7 @@ class DatasetFolder(Table):
         return tuple(self._dataset.column_names)
 
     def texts(self, column: str) -> list[str]:
-        return [str(text) for text in self._dataset[column]]
+        return checked_texts(column, self._dataset[column])
 
     def filled(self, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Self:
         from datasets import Dataset, DatasetInfo
@@ -218,6 +219,46 @@ class DatasetFolder(Table):
 
     def records(self) -> Iterator[str]:
         return (json_text(record) for record in self._dataset)
+
+
+def _require_files_inside(folder: Path) -> None:
+    """Raise ``InvalidData`` if the folder of a dataset names data outside of it, which would be copied into the sealed one."""
+    if not (folder / "state.json").exists():
+        return  # no dataset, which the package says
+    try:
+        state = read_json(folder / "state.json", _MAX_STATE)
+        entries = [*state["_data_files"], *(state.get("_indices_data_files") or [])]
+        files = [folder / str(entry["filename"]) for entry in entries]
+    except (SealError, KeyError, TypeError) as error:
+        raise InvalidData(f"{folder}: state.json does not list the data files of a dataset ({error})") from None
+    for file in files:
+        if file.resolve().parent != folder.resolve():
+            raise InvalidData(
+                f"{folder}: its state.json names {str(file)[:100]}, outside the folder; save the dataset again"
+            )
+
+
+def _require_plain(folder: Path, features: Any) -> None:
+    """Raise ``InvalidData`` for columns such as images, whose values may name files elsewhere that ``datasets`` would copy."""
+    for column, feature in features.items():
+        kinds = {kind for kind in _kinds(features.to_dict()[column]) if not kind.startswith("Array")}
+        if other := sorted(kinds - {*_PLAIN_FEATURES}):
+            raise InvalidData(
+                f"{folder}: the column {column!r} has the type {other[0]}, which may hold names of files; a seal takes numbers and "
+                f"texts, got {feature!r:.60}"
+            )
+
+
+def _kinds(plain: Any) -> Iterator[str]:
+    """Return the types in the description of a column, at any depth."""
+    if isinstance(plain, Mapping):
+        if isinstance(plain.get("_type"), str):
+            yield plain["_type"]
+        for value in plain.values():
+            yield from _kinds(value)
+    elif isinstance(plain, (list, tuple)):
+        for value in plain:
+            yield from _kinds(value)
 
 
 def filled_arrow(schema: Any, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Any:

@@ -82,6 +82,10 @@ def draw_candidates(
         return _texts(plan, records, rng)
     if pool is None:
         raise InvalidArgument("--pool is missing: the file from which candidates are drawn, with the columns of --data")
+    if Path(pool).resolve() == Path(data).resolve():
+        raise InvalidArgument(
+            f"--pool is the file of --data, {data}: a candidate that is in the data anyway shows nothing; split off a pool"
+        )
     return _rows(plan, records, read_table(pool), rng)
 
 

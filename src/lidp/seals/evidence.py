@@ -55,9 +55,16 @@ class RunEvidence:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], commitment: Commitment) -> RunEvidence:
-        """Return the evidence that :meth:`to_dict` described. The plan says how large it is, so nothing larger is unpacked."""
+        """Return the evidence that :meth:`to_dict` described. The plan says how large it is, so nothing larger is unpacked.
+
+        Ids are random, so they cannot be packed. A small file with few of them therefore never unpacks to a large one.
+        """
         size = commitment.plan.canaries
+        if len(plain["ids"]) < 8 * size:
+            raise SealError(f"the evidence is damaged: it has not the ids of {size:,} candidates")
         ids = np.frombuffer(_unpack(plain["ids"], 8 * size).hex().encode(), dtype="S16")
+        if len(np.unique(ids)) != size:
+            raise SealError("the evidence has an id twice")
         bits = np.frombuffer(_unpack(plain["coins"], -(-size // 8)), dtype=np.uint8)
         packed, failed = plain["scores"], plain["failed"]
         if (packed is None) != isinstance(failed, str):

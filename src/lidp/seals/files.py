@@ -20,6 +20,7 @@ MAX_JSON_BYTES = 2**31
 _MAX_DEPTH_ERROR = "its values are nested too deeply"
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _CHUNK = 2**20
+_MAX_FOLDERS = 50
 
 
 def canonical(plain: Any) -> bytes:
@@ -86,9 +87,10 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise SealError(f"{path}: {error.strerror or error}") from None
     except ValueError:  # a name with a null character
         raise SealError(f"{path!s}: there is no such file") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # Python raises an error of its own for folders
+        os.close(descriptor)
+        raise SealError(f"{path} is not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise SealError(f"{path} is not a regular file")
         yield stream
 
 
@@ -120,9 +122,12 @@ def hash_of(path: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path, depth: int = 0) -> list[Path]:
+    if depth > _MAX_FOLDERS:
+        raise SealError(f"{str(folder)[:100]}: its folders are nested too deeply")
     entries = sorted(folder.iterdir())
-    nested = [file for entry in entries if entry.is_dir() and not entry.is_symlink() for file in _files_below(entry)]
+    folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+    nested = [file for entry in folders for file in _files_below(entry, depth + 1)]
     return [entry for entry in entries if entry.is_symlink() or not entry.is_dir()] + nested
 
 
@@ -138,6 +143,24 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def force_folder(path: Path) -> None:
+    """Force the names of the files in a folder to disk, where the system can."""
+    with contextlib.suppress(OSError):  # Windows cannot open folders
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _force_files(folder: Path) -> None:
+    """Force all files below a folder to disk."""
+    for file in _files_below(folder):
+        with file.open("rb+") as stream:
+            os.fsync(stream.fileno())
+    force_folder(folder)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -186,10 +209,12 @@ def new_folder(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise SealError(f"{path}: cannot be created: {error.strerror}") from None
     try:
-        yield partial
         try:
+            yield partial
+            _force_files(partial)
             partial.rename(path)  # replaces an empty folder, and fails if it is not empty any more
+            force_folder(path.absolute().parent)
         except OSError as error:
-            raise SealError(f"{path}: cannot be created: {error.strerror}") from None
+            raise SealError(f"{path}: cannot be created: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # after the renaming there is nothing of this name

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lidp._runtime.versions import versions
 from lidp.engine.judge import judge
@@ -38,6 +38,8 @@ def run_assumptions(runs: int) -> tuple[str, ...]:
 class SealedResult(AuditResult):
     """The outcome of opening sealed runs."""
 
+    sealed: ClassVar[bool] = True
+
     plan_id: str = ""
     digests: tuple[str, ...] = ()
     look: int = 1
@@ -46,13 +48,26 @@ class SealedResult(AuditResult):
     def _run_assumptions(self) -> tuple[str, ...]:
         return run_assumptions(self.bound.trials)
 
-    def to_dict(self, *, scores: bool = False) -> dict[str, Any]:
-        """Return plain data, ready for JSON; :meth:`AuditResult.from_dict` refuses it, since receipts can be read and checked."""
-        seal = {"plan_id": self.plan_id, "digests": list(self.digests), "look": self.look, "looks": self.looks}
-        return super().to_dict(scores=scores) | {"sealed": seal}
-
     def _narrow_hypothesis(self) -> list[str]:
         return [f"  hypothesis {self.bound.hypothesis.meaning}"]
+
+    def to_dict(self, *, scores: bool = False) -> dict[str, Any]:
+        """Return plain data, ready for JSON, without scores, coins, and the seed, which would tell the coins.
+
+        :meth:`AuditResult.from_dict` refuses it: receipts are what can be read and checked.
+
+        Raises:
+            InvalidArgument: if scores are asked for.
+        """
+        if scores:
+            raise InvalidArgument(
+                "the scores of a sealed audit would tell its coins; make_receipt writes what may be shown"
+            )
+        plain = {name: value for name, value in super().to_dict().items() if name != "seed"}
+        return {**plain, "plan": self.plan_id, "commitments": list(self.digests), "look": self.look, "looks": self.looks}
+
+    def _remedy_of_too_few(self) -> str:
+        return "seal further runs, or a new plan with more canaries"
 
     def _origin(self) -> list[str]:
         looks = [f"  look       {self.look} of {self.looks}, each at β/{self.looks}"] if self.looks > 1 else []
@@ -81,6 +96,7 @@ class OpenedSeal:
                 f"{self.verdict}: look {self.look.number} of {self.plan.looks} (failure probability {each} of each look)",
                 "  claim      " + str(self.plan.claim),
                 "  sealed     the bound is not told while looks are left, because it would steer the next scores; --last tells it",
+                "  receipt    not written yet, nor any report: they would tell the bound",
                 f"  left       {self.look.left} for other scores",
             ]
         )
@@ -164,8 +180,8 @@ def _evidence(runs: Sequence[SealedRun], files: list[Path], failed: dict[int, st
         raise InvalidArgument(f"run {unknown[0]} is said to have failed, and only runs 1 to {len(runs)} are opened")
     if len(files) != len(runs) - len(failed):
         raise InvalidArgument(
-            f"{len(runs)} sealed runs, {len(failed)} of them failed, need {len(runs) - len(failed)} files of scores, "
-            f"got {len(files)}; give --scores once per folder, in the same order"
+            f"runs opened: {len(runs)}, said to have failed: {len(failed)}; need {len(runs) - len(failed)} files of scores, "
+            f"got {len(files)}; give --scores once per run, in the same order, or --failed for a run without scores"
         )
     remaining = iter(files)
     return [

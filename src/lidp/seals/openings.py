@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lidp.errors import SealError
-from lidp.seals.files import parse_json, read_bytes
+from lidp.seals.files import force_folder, parse_json, read_bytes
 from lidp.seals.plan import parsed
 from lidp.seals.sealed_run import OPENINGS
 
@@ -30,6 +30,7 @@ except ImportError:  # pragma: no cover  # Windows has no flock
     fcntl = None  # type: ignore[assignment]
 
 _MAX_BYTES = 2**26
+_LINE_START = b'{"number": '
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -87,7 +88,7 @@ def look_of(runs: tuple[str, ...], openings: Sequence[Opening], looks: int) -> L
         reason = "and its result was told" if finished else f"and all {looks} looks that were reserved at sealing are spent"
         raise SealError(
             f"this seal was opened with other scores before (last on {when}), {reason}; choosing between scores after a look "
-            "would not be valid. Open it with the same scores, or reserve looks at sealing: --looks 2"
+            f"would not be valid. Open it with the same scores; next time, reserve looks at sealing: --looks {looks + 1}"
         )
     number = next(index for index, one in enumerate(extended, start=1) if one[: len(runs)] == runs)
     return Look(number, 0 if finished else looks - len(extended))
@@ -120,8 +121,7 @@ class Ledger:
             present = _read(path)
             if any((one.runs, one.revealed) == (opening.runs, opening.revealed) for one in present):
                 continue
-            os.write(descriptor, opening.to_line(len(present) + 1).encode())
-            os.fsync(descriptor)
+            _append(path, descriptor, opening.to_line(len(present) + 1).encode())
         return next((one.time for one in self.openings if one.runs == opening.runs), opening.time)
 
 
@@ -142,6 +142,7 @@ def ledger_of(folders: Sequence[Path]) -> Iterator[Ledger]:
                 raise SealError(f"{path}: openings must be recorded here: {error.strerror}") from None
             stack.callback(os.close, descriptor)
             _lock(path, descriptor)
+            _mend(path, descriptor)
             files.append((path, descriptor))
         yield Ledger(files)
 
@@ -152,6 +153,31 @@ def _lock(path: Path, descriptor: int) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise SealError(f"{path}: another process is opening this seal; wait for it") from None
+
+
+def _append(path: Path, descriptor: int, line: bytes) -> None:
+    """Add a line and force it to disk, together with the name of the file, or leave the file as it was."""
+    size = os.fstat(descriptor).st_size
+    try:
+        written = 0
+        while written < len(line):  # a full disk takes a part
+            written += os.write(descriptor, line[written:])
+        os.fsync(descriptor)
+        force_folder(path.parent)
+    except OSError as error:
+        os.ftruncate(descriptor, size)
+        raise SealError(f"{path}: the opening cannot be recorded, so nothing was opened: {error.strerror}") from None
+
+
+def _mend(path: Path, descriptor: int) -> None:
+    """End the last line, or remove the beginning of one that a crash left: that opening was not recorded, so nothing was told."""
+    content = read_bytes(path, _MAX_BYTES)
+    whole = content.rfind(b"\n") + 1
+    rest = content[whole:]
+    if rest.endswith(b"}"):
+        _append(path, descriptor, b"\n")
+    elif rest and rest[: len(_LINE_START)] == _LINE_START[: len(rest)]:
+        os.ftruncate(descriptor, whole)
 
 
 def _read(path: Path) -> list[Opening]:

@@ -8,22 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lidp import checks
+from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim, Neighbours
 from lidp.designs import CoinFlip
+from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument, LidpError, MethodNotApplicable, SealError
 from lidp.seals.files import canonical, sha256
 from lidp.stats.curve_wager import CurveWager
 from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
-from lidp.stats.method import Method
+from lidp.stats.method import Method, check_probabilities
 from lidp.stats.registry import canary_by_canary, make_method, method_named, point_method
 from lidp.stats.signed_ranks import SignedRanks
 from lidp.stats.storable import from_plain, to_plain
 
 FORMAT = 1
 KINDS = ("text", "records", "gradients")
-GRADIENTS = ("dirac-gradient", "random-gradient")
 MAX_CANARIES = 2**25
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, LidpError)
 
 Value = TypeVar("Value")
@@ -67,7 +69,17 @@ class SealPlan:
             raise InvalidArgument(
                 "a seal inserts canaries or leaves them out, so the claim must be about add-remove neighbours"
             )
+        check_probabilities(self.claim.delta, self.failure_probability_per_look)  # before a training, not after it
+        self._check_method()
+
+    def _check_method(self) -> None:
+        """Raise an error if the method does not keep the failure probability for these canaries and runs."""
         self.method.check(self.design)
+        if self.method.guarantee is not Guarantee.FINITE_SAMPLE:
+            raise MethodNotApplicable(
+                f"a seal promises a failure probability, and the guarantee of {self.method.name} is {self.method.guarantee}: "
+                f"{self.method.guarantee.meaning}; leave --method out, or name one with a finite-sample guarantee"
+            )
         if self.method.assumes_independent_canaries:
             check_independence(self.kind, self.options)
         if not self.method.anytime and self.runs is None:
@@ -138,7 +150,7 @@ def check_independence(kind: str, options: Mapping[str, Any]) -> None:
             f"independent canaries must be gradients: {kind} canaries change one model together and interfere, so the "
             "hypothesis would be false and a true claim could be refuted"
         )
-    if options.get("canary") != "dirac-gradient":
+    if options.get("canary") != GradientCanary.DIRAC_GRADIENT:
         raise InvalidArgument(
             "independent canaries must be Dirac gradients (--canary dirac-gradient): random gradients overlap, so the hypothesis "
             "would be false and a true claim could be refuted"
@@ -194,7 +206,9 @@ class Commitment:
         check_format(plain, where)
         rest = {name: value for name, value in plain.items() if name != "digest"}
         if plain.get("digest") != parsed(where, lambda: sha256(canonical(rest))):
-            raise SealError(f"{where} was changed after sealing: its digest does not match its content")
+            raise SealError(
+                f"{where} was changed after sealing: its digest does not match its content; restore the original"
+            )
         commitment = parsed(where, lambda: cls._parse(rest))
         if commitment.to_dict() != plain:
             raise SealError(f"{where}: not what this version of lidp writes; open it with lidp {_version(rest)}")
@@ -210,8 +224,9 @@ class Commitment:
         names = [name for name in commitment.files if name in ("candidates.jsonl", "candidates.npz")]
         if not all(_HASH.fullmatch(value) for value in hashes) or len(names) != 1:
             raise SealError("the hashes of its files are missing")
-        if not isinstance(commitment.versions, dict) or not isinstance(commitment.created, str):
-            raise SealError("its versions or its time are missing")
+        if not isinstance(commitment.versions, dict):
+            raise SealError("its versions are missing")
+        check_time(commitment.created)
         if any("/" in name or name.startswith(".") or not name.isprintable() for name in commitment.files):
             raise SealError("it names files outside the folder")
         return commitment
@@ -223,6 +238,12 @@ def check_format(plain: Mapping[str, Any], where: object) -> None:
         raise SealError(
             f"{where}: format {plain.get('format')!r:.40} is unknown; this version of lidp reads format {FORMAT}"
         )
+
+
+def check_time(text: object) -> None:
+    """Raise ``SealError`` unless a text is a time as lidp writes it: in UTC, to the second."""
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        raise SealError(f"expected a time such as 2030-01-31T12:00:00+00:00, got {text!r:.40}")
 
 
 def _version(plain: Mapping[str, Any]) -> str:

@@ -16,6 +16,11 @@ from lidp.seals.plan import FORMAT, check_format
 from lidp.seals.signatures import sign
 
 _BESIDE_THE_DIGEST = ("digest", "signature")
+STATEMENTS = (
+    "format", "claim", "plan", "commitments", "look", "runs", "evidence_hash", "bound", "verdict", "verdicts", "assumptions",
+    "versions", "created", "evidence", *_BESIDE_THE_DIGEST,
+)  # fmt: skip
+"""The names of all entries of a receipt."""
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,15 @@ def _join(path: Path, given: NDArray[np.bytes_], scores: Floats, ids: NDArray[np
     unknown = np.flatnonzero(ids[rows] != given)
     if len(unknown):
         raise InvalidScores(
-            f"{path}: {_first(given, unknown)} is no candidate of this seal{_of(len(unknown), 'unknown ids')}"
+            f"{path}: {_first(given, unknown)} is no candidate of this seal{_of(len(unknown), 'unknown ids')}; "
+            "take the ids of its own list of candidates"
         )
     counts = np.bincount(rows, minlength=len(ids))
     twice = np.flatnonzero(counts > 1)
     if len(twice):
         raise InvalidScores(
-            f"{path}: the candidate {_first(ids, twice)} has several scores{_of(len(twice), 'such candidates')}"
+            f"{path}: the candidate {_first(ids, twice)} has several scores{_of(len(twice), 'such candidates')}; "
+            "give each one score"
         )
     missing = np.flatnonzero(counts == 0)
     if len(missing):

@@ -26,6 +26,8 @@ _ID_START = len(b'{"id": "')
 _ID_LENGTH = 16
 _MAX_COMMITMENT = 2**24
 _MAX_CANDIDATES = 2**36
+_COIN_BYTES = 64  # a line with an id and a coin has at most 32
+_MAX_HEAD = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,7 @@ def _read_coins(folder: Path, ids: NDArray[np.bytes_]) -> tuple[bytes, Bools, in
         raise SealError(
             f"{file} is missing. Nobody can open this seal without its coins, now or ever; restore the file, or seal and train anew"
         )
-    plain = read_json(file)
+    plain = read_json(file, _COIN_BYTES * len(ids) + _MAX_HEAD)
     check_format(plain, file)
     return parsed(file, lambda: _parse_coins(plain, ids, file))
 

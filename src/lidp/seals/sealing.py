@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp._runtime.versions import versions
 from lidp.arrays import Bools
+from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim
 from lidp.engine.procedure import could_refute
 from lidp.errors import InvalidArgument
 from lidp.scores import Scores
 from lidp.seals.candidates import draw_candidates
 from lidp.seals.files import hash_of, new_folder, write_bytes, write_json
-from lidp.seals.plan import FORMAT, GRADIENTS, Commitment, SealPlan, choose_method
+from lidp.seals.plan import FORMAT, Commitment, SealPlan, choose_method
 from lidp.seals.sealed_run import COINS, COMMITMENT, NEW_TOKENS, PLANTING, hash_coins, read_commitment
+from lidp.seals.trainer_files import PlantingFile
 from lidp.streams import check_seed
 
 SEED_BITS = 128
@@ -160,7 +162,7 @@ def _options(
         secret = 0 if not secret_tokens else checks.count(secret_tokens=secret_tokens)
         return {"text_field": text_field, "canary_text": canary_text, "secret_tokens": secret, "fill": dict(fill)}
     if kind == "gradients":
-        return {"canary": checks.one_of(GRADIENTS, canary=canary)}
+        return {"canary": str(checks.member(GradientCanary, canary=canary))}
     return {}
 
 
@@ -187,7 +189,9 @@ def _seal_run(
         candidates.write_list(folder, ids)
         if candidates.table is None:
             planting_seed = int(_stream(entropy, run, Draw.PLANTING).integers(0, 2**62))
-            _write_planting(folder / PLANTING, plan, ids, coins, planting_seed)
+            names, inserted = (tuple(some.astype(str).tolist()) for some in (ids, ids[coins]))
+            kind = GradientCanary(plan.options["canary"])
+            PlantingFile(planting_seed, kind, names, inserted).write(folder / PLANTING)
         else:
             candidates.write_data(folder, coins, _stream(entropy, run, Draw.ORDER))
         if candidates.new_tokens:
@@ -217,17 +221,6 @@ def _draw_ids(size: int, rng: np.random.Generator) -> NDArray[np.bytes_]:
     while len(words) < size:  # in one of 10^7 seals of a million candidates
         words = np.unique(np.concatenate([words, rng.integers(0, 2**64, size - len(words), dtype=np.uint64)]))
     return np.frombuffer(rng.permutation(words).astype(">u8").tobytes().hex().encode(), dtype="S16")
-
-
-def _write_planting(path: Path, plan: SealPlan, ids: NDArray[np.bytes_], coins: Bools, seed: int) -> None:
-    plain = {
-        "format": FORMAT,
-        "seed": seed,
-        "canary": plan.options["canary"],
-        "candidates": ids.astype(str).tolist(),
-        "inserted": ids[coins].astype(str).tolist(),
-    }
-    write_json(path, plain, indent=None)
 
 
 def _write_coins(path: Path, ids: NDArray[np.bytes_], coins: Bools, salt: bytes, entropy: int) -> None:

@@ -11,7 +11,7 @@ import datetime as dt
 import decimal
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -132,11 +132,7 @@ class JsonLines(Table):
         return self._columns
 
     def texts(self, column: str) -> list[str]:
-        texts = [json.loads(line).get(column) for line in self._lines]
-        for number, text in enumerate(texts, start=1):
-            if not isinstance(text, str):
-                raise InvalidData(f"{column!r} must be a text in every record, got {text!r:.60} in record {number:,}")
-        return texts
+        return checked_texts(column, [json.loads(line).get(column) for line in self._lines])
 
     def filled(self, column: str, texts: Sequence[str], fill: Mapping[str, str]) -> Self:
         others = {name: self._value(name, value) for name, value in fill.items()}
@@ -166,6 +162,15 @@ class JsonLines(Table):
 
     def records(self) -> Iterator[str]:
         return (line.decode() for line in self._lines)
+
+
+def checked_texts(column: str, values: Iterable[Any]) -> list[str]:
+    """Return the values of a column, which must be texts in every record."""
+    texts = list(values)
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise InvalidData(f"{column!r} must be a text in every record, got {text!r:.60} in record {number:,}")
+    return texts
 
 
 def _json_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
@@ -254,7 +259,7 @@ def read_table(path: str | Path) -> Table:
         if kind is None:
             raise InvalidData(f"{path}: expected .jsonl, .csv, .npz, .parquet or a folder of datasets, got {path.suffix!r}")
         table = kind.read(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, ImportError) as error:  # of the packages that read
         if isinstance(error, InvalidArgument):
             raise
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -285,4 +290,4 @@ def _as_text(value: Any) -> str:
     )
 
 
-__all__ = ["CsvTable", "JsonLines", "Table", "check_fill", "json_text", "read_table"]
+__all__ = ["CsvTable", "JsonLines", "Table", "check_fill", "checked_texts", "json_text", "read_table"]

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lidp._runtime.versions import versions
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError, SealError
 from lidp.result import Verdict
 from lidp.seals.evidence import RunEvidence, hash_evidence
 from lidp.seals.opening import Judgement, judge_evidence, run_assumptions
-from lidp.seals.plan import Commitment, SealPlan, parsed
-from lidp.seals.receipt import Receipt, read_receipt
+from lidp.seals.plan import Commitment, SealPlan, check_time, parsed
+from lidp.seals.receipt import STATEMENTS, Receipt, read_receipt
 from lidp.seals.score_lists import read_score_list
 from lidp.seals.sealed_run import SealedRun, check_chain, read_sequence
 from lidp.seals.signatures import check_signature
@@ -33,7 +35,9 @@ class Check:
 
     def __str__(self) -> str:
         word = {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
-        return f"{word:11}  {self.name}: {self.text}"
+        return (
+            f"{word:11}  {self.name}: {' '.join(self.text.split())}"  # a text from the receipt must not look like a check
+        )
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class Verification:
         words = {True: "the receipt holds", False: "the receipt does not hold"}
         unchecked = not self.holds and all(check.holds is not False for check in self.checks)
         summary = "the receipt could not be checked completely" if unchecked else words[self.holds]
-        return "\n".join([*map(str, self.checks), f"{summary}: it states the verdict {self.verdict!r}"])
+        states = "it states" if self.holds else "do not rely on what it states,"
+        return "\n".join([*map(str, self.checks), f"{summary}: {states} the verdict {self.verdict!r}"])
 
 
 def verify_receipt(
@@ -161,8 +166,21 @@ class _Verifier:
         plan = commitments[0].plan
         if self._plain["plan"] != plan.to_dict() or self._plain["claim"] != plan.claim.to_dict():
             raise SealError("the receipt states another claim or plan than its commitments")
+        self._check_statements(plan)
         last = commitments[-1]
         return commitments, f"{len(commitments)} of plan {plan.id}, the last {last.digest}, sealed {last.created}"
+
+    def _check_statements(self, plan: SealPlan) -> None:
+        """Raise ``SealError`` for statements that no opening makes: nothing in a receipt may stand there unchecked."""
+        unknown = sorted(set(self._plain) - set(STATEMENTS))
+        if unknown:
+            raise SealError(
+                f"the receipt states {unknown[0]!r:.40}, which lidp does not check; receipts of lidp have no such entry"
+            )
+        look = self._plain.get("look")
+        if isinstance(look, bool) or not isinstance(look, int) or not 1 <= look <= plan.looks:
+            raise SealError(f"the receipt is of look {look!r:.40}, and the plan has {plan.looks:,}")
+        check_time(self._plain.get("created"))
 
     def _sealed(self, commitments: list[Commitment]) -> tuple[list[SealedRun], str]:
         runs = read_sequence(self._seals)
@@ -180,8 +198,10 @@ class _Verifier:
             raise SealError(f"{len(commitments)} commitments, but evidence of {len(stated)} runs")
         packed = self._plain["evidence"]
         runs = self._from_files(sealed) if sealed and (self._scores or packed is None) else self._from_receipt(commitments)
-        for run, one in zip(runs, stated, strict=True):
+        for at, (run, one) in enumerate(zip(runs, stated, strict=True)):
             run.check_coins()
+            if sealed and not np.array_equal(run.ids, sealed[at].ids):
+                raise SealError(f"the ids of run {run.commitment.run} are not those of the sealed folder")
             if run.hash != one["scores"] or run.failed != one["failed"]:
                 raise SealError(f"the scores of run {run.commitment.run} are not those of the receipt")
         if hash_evidence([run.hash for run in runs]) != self._plain["evidence_hash"]:
@@ -221,7 +241,7 @@ class _Verifier:
         expected = [*judgement.bound.assumptions, *run_assumptions(judgement.bound.trials)]
         if self._plain["assumptions"] != expected:
             raise SealError("the receipt states other assumptions than those under which its verdict holds")
-        return f"{judgement.verdict}: {plan.claim}"
+        return f"{judgement.verdict}: {plan.claim} ({judgement.bound.certainty})"
 
 
 def _alike(one: Any, other: Any, tolerance: float) -> bool:

@@ -36,6 +36,7 @@ _GRID = 64  # steps of the grid to which terms are rounded
 _NEGLIGIBLE_LOG = 40.0  # sums outside the window of the convolution have probability e^-40
 _RARE_LOG = 14.0  # the normal bound leaves out an event of probability e^-14, which is added
 _NUMERICAL_ERROR = 1e-9
+_ERROR_PER_COIN = 1e-15  # powers of a Fourier transform multiply its rounding error
 _TILTS = (0.8, 1.0, 1.2)  # values of λ and a that are tried, in units of those for a normal law
 
 
@@ -85,7 +86,7 @@ def tail_bound(total: float, weights: Weights, law: CertaintyLaw) -> float:
     usual = (total - mean) / variance
     bounds = [_exponential_bound(total, weights, law, paired, tilt * usual) for tilt in _TILTS]
     bounds += [_normal_bound(total, weights, law, paired, tilt * usual / 2) for tilt in _TILTS]
-    return min(1.0, min(bounds) + _NUMERICAL_ERROR)
+    return min(1.0, min(bounds) + max(_NUMERICAL_ERROR, _ERROR_PER_COIN * weights.coins))
 
 
 def _paired_weights(weights: Weights, law: CertaintyLaw) -> Floats:

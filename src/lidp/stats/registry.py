@@ -96,8 +96,8 @@ def point_method(design: Design, claim: Claim | None = None, *, like: Method | N
     """Return the default method for a point (ε, δ); ``like`` is the method for the curve beside which it is used."""
     kind = CoinWager if design.has_coins else LiftedBetting
     settings: dict[str, Any] = {} if like is None else {"direction": like.direction}
-    if isinstance(like, CurveWager):
-        settings["log_odds"] = like.log_odds
+    if design.has_coins and like is not None:
+        settings["log_odds"] = getattr(like, "log_odds", False)
     if claim is not None and 2 * claim.epsilon > kind.largest:
         settings["largest"] = min(2 * claim.epsilon, LARGEST_EPSILON)
     return kind(**settings)

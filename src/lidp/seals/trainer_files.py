@@ -17,10 +17,11 @@ import numpy as np
 from lidp import checks
 from lidp._runtime.terminal_text import printable
 from lidp.arrays import Bools, Floats
+from lidp.canaries.gradients import GradientCanary
 from lidp.errors import InvalidArgument, InvalidData
-from lidp.integrations.gradient_canaries import GradientCanary
+from lidp.seals.files import write_json
+from lidp.seals.plan import FORMAT
 
-_FORMAT = 1
 _MAX_BYTES = 2**32
 _SEED_LIMIT = 2**62
 
@@ -53,9 +54,9 @@ class PlantingFile:
 
     @classmethod
     def _of(cls, plain: Any) -> PlantingFile:
-        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, dict) else None
-            raise InvalidArgument(f"expected a planting file of format {_FORMAT}, got format {found!r}")
+            raise InvalidArgument(f"expected a planting file of format {FORMAT}, got format {found!r}")
         seed = plain.get("seed")
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEED_LIMIT:
             raise InvalidArgument(f"seed must be a whole number from 0 to 2^62 - 1, got {str(seed)[:40]}")
@@ -66,6 +67,17 @@ class PlantingFile:
         if unknown:
             raise InvalidArgument(f"{len(unknown):,} inserted ids are no candidates, such as {min(unknown)!r}")
         return cls(seed, checks.member(GradientCanary, canary=plain.get("canary")), candidates, inserted)
+
+    def write(self, path: Path) -> None:
+        """Write a new file from which :meth:`read` makes an equal value."""
+        plain = {
+            "format": FORMAT,
+            "seed": self.seed,
+            "canary": str(self.canary),
+            "candidates": list(self.candidates),
+            "inserted": list(self.inserted),
+        }
+        write_json(path, plain, indent=None)
 
     @property
     def is_inserted(self) -> Bools:

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from lidp.canaries.gradients import GradientCanary
 from lidp.errors import InvalidData
-from lidp.integrations.gradient_canaries import GradientCanary
-from lidp.integrations.seal_files import PlantingFile, read_candidates, write_scores
+from lidp.seals.trainer_files import PlantingFile, read_candidates, write_scores
 
 PLAIN = {"format": 1, "seed": 5, "canary": "dirac-gradient", "candidates": ["a", "b", "c"], "inserted": ["c", "a"]}
 
