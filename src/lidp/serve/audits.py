@@ -20,6 +20,7 @@ from lidp.stats.storable import Storable
 MOST_COMPARED = 12
 _MOST_LIVE = 16  # audits whose scores are kept in memory
 _SCAN_SECONDS = 2.0
+_REST = 10.0  # after a scan, in units of its duration: large folders are scanned less often
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,16 @@ class Audits:
         self._mutex = threading.RLock()
         self._live: OrderedDict[str, LiveAudit] = OrderedDict()
         self._catalogue: Catalogue | None = None
-        self._scanned = 0.0
+        self._next_scan = 0.0
 
     def catalogue(self) -> Catalogue:
-        """Return the list of audits as of at most two seconds ago."""
+        """Return the list of audits as of the last scan, which is a few seconds ago at most unless folders are large."""
         with self._mutex:
-            if self._catalogue is None or time.monotonic() - self._scanned >= _SCAN_SECONDS:
+            started = time.monotonic()
+            if self._catalogue is None or started >= self._next_scan:
                 self._catalogue = self._scan()
-                self._scanned = time.monotonic()
+                ended = time.monotonic()
+                self._next_scan = ended + max(_SCAN_SECONDS, _REST * (ended - started))
             return self._catalogue
 
     def _scan(self) -> Catalogue:
@@ -69,7 +72,10 @@ class Audits:
 
     def entry(self, key: str) -> Entry | None:
         """Return the audit of this name; None if there is none."""
-        return next((entry for entry in self.catalogue().entries if entry.key == key), None)
+        with self._mutex:
+            known = () if self._catalogue is None else self._catalogue.entries
+        found = next((entry for entry in known if entry.key == key), None)
+        return found or next((entry for entry in self.catalogue().entries if entry.key == key), None)
 
     def look(self, entry: Entry) -> Snapshot:
         """Return how an audit stands now, up to the trials that one look reads."""
