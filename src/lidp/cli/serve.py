@@ -24,7 +24,7 @@ Only this machine can open the page, unless --host names another address; then t
 def command(
     places: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PLACES]...", help="Folders or stores.", show_default="this folder"),
+        typer.Argument(metavar="PLACES", help="Folders or stores.", show_default="this folder"),
     ] = None,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8765,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",

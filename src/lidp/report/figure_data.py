@@ -96,9 +96,7 @@ class BoundPath:
     def of(cls, result: AuditResult) -> BoundPath:
         words, refuted = claimed_epsilon(result), result.verdict is Verdict.REFUTED
         anytime, planned = result.method.anytime, result.planned_trials
-        return cls.of_bound(
-            result.bound, result.claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=words
-        )
+        return cls.of_bound(result.bound, result.claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=words)
 
     @classmethod
     def of_bound(
@@ -108,9 +106,7 @@ class BoundPath:
         point = (
             None
             if bound.point is None
-            else cls.of_bound(
-                bound.point, claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=claim_text
-            )
+            else cls.of_bound(bound.point, claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=claim_text)
         )
         last = (bound.trials, bound.epsilon)
         steps = [(0, 0.0), *bound.path]

@@ -60,7 +60,7 @@ class Site:
 
     def list_audits(self, _request: Request) -> Response:
         """Answer with the list of audits."""
-        places = [str(place) for place in self.audits.places]
+        places = [str(place.resolve()) for place in self.audits.places]
         return HTMLResponse(pages.list_page(self.audits.catalogue(), places))
 
     async def list_events(self, request: Request) -> Response:
@@ -79,7 +79,7 @@ class Site:
             entry = self._entry(request)
             snapshot = self.audits.look(entry)
             pause = 0.0 if snapshot.reading else _PAUSES[snapshot.state]
-            return News(pages.audit_parts(entry, snapshot, self.price), pause)
+            return News(pages.audit_parts(snapshot, self.price), pause)
 
         return self._stream(request, look)
 
@@ -115,7 +115,9 @@ class Site:
     def _entry(self, request: Request) -> Entry:
         entry = self.audits.entry(request.path_params["key"])
         if entry is None:
-            raise HTTPException(404, "There is no such audit, or its store cannot be read. The list says which stores there are.")
+            raise HTTPException(
+                404, "There is no such audit, or its store cannot be read. The list says which stores there are."
+            )
         return entry
 
     def _stream(self, request: Request, look: Callable[[], News]) -> Response:
@@ -140,4 +142,6 @@ async def _show_error(_request: Request, error: Exception) -> Response:
 
 async def _show_http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  # registered for these only
-    return HTMLResponse(pages.error_page("Not found" if error.status_code == 404 else "Not possible", error.detail), error.status_code)
+    return HTMLResponse(
+        pages.error_page("Not found" if error.status_code == 404 else "Not possible", error.detail), error.status_code
+    )

@@ -103,7 +103,9 @@ class Audits:
         """
         keys = list(dict.fromkeys(keys))
         if not 2 <= len(keys) <= MOST_COMPARED:
-            raise InvalidArgument(f"a comparison takes 2 to {MOST_COMPARED} audits, got {len(keys)}; choose them in the list")
+            raise InvalidArgument(
+                f"a comparison takes 2 to {MOST_COMPARED} audits, got {len(keys)}; choose them in the list"
+            )
         entries = {key: self.entry(key) for key in keys}
         missing = [key for key, entry in entries.items() if entry is None]
         if missing:

@@ -211,6 +211,4 @@ class LiveAudit:
 def _path(bound: EpsilonBound, plan: AuditPlan, *, refuted: bool) -> BoundPath:
     words = claim_words(plan.claim, (bound.epsilon, bound.epsilon_point))
     anytime = plan.method.anytime
-    return BoundPath.of_bound(
-        bound, plan.claim, planned=plan.rows, anytime=anytime, refuted=refuted, claim_text=words
-    )
+    return BoundPath.of_bound(bound, plan.claim, planned=plan.rows, anytime=anytime, refuted=refuted, claim_text=words)

@@ -38,7 +38,7 @@ def list_page(catalogue: Catalogue, places: list[str]) -> str:
 
 def list_parts(catalogue: Catalogue) -> dict[str, str]:
     """Return the cells of the list that change, and which audits it has, so that a page knows when to offer a reload."""
-    parts = {}
+    parts: dict[str, str] = {}
     for entry in catalogue.entries:
         row = _row(entry)
         parts |= {f"{name}-{entry.key}": row[name] for name in ("state", "done", "outcome")}
@@ -65,10 +65,10 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 def audit_page(entry: Entry, snapshot: Snapshot, price: float | None) -> str:
     """Return the live page of an audit."""
-    return _render("audit.html.j2", entry=entry, plan=snapshot.plan, parts=audit_parts(entry, snapshot, price))
+    return _render("audit.html.j2", entry=entry, plan=snapshot.plan, parts=audit_parts(snapshot, price))
 
 
-def audit_parts(entry: Entry, snapshot: Snapshot, price: float | None) -> dict[str, str]:
+def audit_parts(snapshot: Snapshot, price: float | None) -> dict[str, str]:
     """Return the parts of the live page of an audit; ``price`` is that of one model."""
     plan = snapshot.plan
     word = _verdict_word(snapshot)
@@ -167,14 +167,17 @@ def _numbers(snapshot: Snapshot, price: float | None) -> list[tuple[str, str]]:
         spent, most = price * snapshot.models, price * snapshot.planned_models
         rows.append(("cost", f"{spent:,.2f} of at most {most:,.2f}"))
     rows.append((f"total time of all {plan.design.unit}", duration(snapshot.trial_seconds)))
-    return [*rows, ("failed trials", f"{snapshot.failed_trials:,}")]
+    return [*rows, ("trials with failed runs", f"{snapshot.failed_trials:,}")]
 
 
 def _speed(snapshot: Snapshot) -> list[tuple[str, str]]:
     unit, rate, left = snapshot.plan.design.unit, snapshot.rate, snapshot.seconds_left
     if rate is None or left is None:
         return [(f"{unit} per second", "being measured"), ("time left", "being measured")]
-    return [(f"{unit} per second", f"{rate:,.3g}" if rate < 1000 else f"{rate:,.0f}"), ("time left, at most", duration(left))]
+    return [
+        (f"{unit} per second", f"{rate:,.3g}" if rate < 1000 else f"{rate:,.0f}"),
+        ("time left, at most", duration(left)),
+    ]
 
 
 def duration(seconds: float) -> str:

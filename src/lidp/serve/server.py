@@ -85,5 +85,9 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise InvalidArgument(f"port {port} of {host} is in use; choose another by --port, or 0 for any free one") from None
-        raise InvalidArgument(f"{host}, port {port}: cannot be bound: {error.strerror or error}; choose others by --host and --port") from None
+            raise InvalidArgument(
+                f"port {port} of {host} is in use; choose another by --port, or 0 for any free one"
+            ) from None
+        raise InvalidArgument(
+            f"{host}, port {port}: cannot be bound: {error.strerror or error}; choose others by --host and --port"
+        ) from None

@@ -24,7 +24,7 @@ except ImportError:  # pragma: no cover  # Windows has no flock; there only SQLi
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = "-lock"
-_PATIENCE_ATTEMPTS, _PATIENCE_SECONDS = 5, 0.02  # while somebody may be looking whether a store is locked
+_ATTEMPTS, _PAUSE_SECONDS = 6, 0.02  # while somebody may be looking whether a store is locked
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 _ALL_LOCKS: weakref.WeakSet[WriterLock] = weakref.WeakSet()
@@ -99,14 +99,15 @@ def is_locked(store: Path) -> bool:
 
 def _lock_exclusively(handle: IO[Any]) -> None:
     """Lock the file, or raise ``OSError`` if another process holds it for longer than :func:`is_locked` does."""
-    if fcntl is None:
-        return
-    for _ in range(_PATIENCE_ATTEMPTS):
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for attempt in range(_ATTEMPTS):
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        time.sleep(_PATIENCE_SECONDS)
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            time.sleep(_PAUSE_SECONDS)
 
 
 def _abandon_inherited_locks() -> None:
