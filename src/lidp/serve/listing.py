@@ -102,9 +102,10 @@ def _file_state(path: Path) -> _FileState:
     for file in (path, path.with_name(path.name + "-wal")):
         try:
             status = file.stat()
-            states.append((status.st_ino, status.st_mtime_ns, status.st_size))
         except OSError:
             states.append(None)
+        else:  # readers may leave an empty log behind
+            states.append((status.st_ino, status.st_mtime_ns, status.st_size) if status.st_size else None)
     return tuple(states)
 
 
@@ -143,7 +144,7 @@ def _make_entry(
         planned=planned,
         outcome=outcome,
         state=State.RUNNING if running else State.ENDED if ended else State.PAUSED,
-        changed=max(state[1] for state in _file_state(path) if state is not None) / 1e9,
+        changed=max((state[1] for state in _file_state(path) if state is not None), default=0) / 1e9,
     )
 
 
