@@ -12,15 +12,14 @@ from tests.serve.servers import event_stream, get, serving
 from tests.waiting import wait_until
 
 
-class Named:
-    """A mechanism with a hostile name and hostile errors."""
+def hostile(dataset, rng):
+    """A mechanism with hostile errors, and a hostile name."""
+    if rng.random() < 0.3:
+        raise RuntimeError(EVIL)
+    return leaky(dataset, rng)
 
-    __name__ = EVIL
 
-    def __call__(self, dataset, rng):
-        if rng.random() < 0.3:
-            raise RuntimeError(EVIL)
-        return leaky(dataset, rng)
+hostile.__name__ = hostile.__qualname__ = EVIL
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def folder(tmp_path_factory):
     run(trials=60, store=folder / "leaky.db")
     run(SILENT, trials=60, store=folder / "silent.db")
     run(Target(Trouble("raises", 0.3), Numbers(), closeness), trials=40, store=folder / "trouble.db")
-    run(Target(Named(), Numbers(), closeness), trials=40, store=folder / "a<b>&'\u202e\".db")
+    run(Target(hostile, Numbers(), closeness), trials=40, store=folder / "a<b>&'\u202e\".db")
     with pytest.raises(KeyboardInterrupt):
         run(trials=60, store=folder / "half.db", executor=InterruptedAfter(20))
     with pytest.raises(KeyboardInterrupt):
