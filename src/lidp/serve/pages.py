@@ -50,7 +50,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     return {
         "entry": entry,
         "name": entry.path.stem,
-        "claim": f"{wording.number(entry.epsilon)} at δ = {exact(entry.delta)}",
+        "claim": f"ε = {wording.number(entry.epsilon)}, δ = {exact(entry.delta)}",
         "state": _render("state.html.j2", state=entry.state),
         "done": f"{entry.done:,} of {entry.planned:,} {entry.unit}",
         "outcome": _render(
