@@ -14,6 +14,7 @@ from benchmarks import (
     pairs,
     peers,
     report,
+    serve,
     simulation,
     speed,
     strength,
@@ -40,6 +41,7 @@ PARTS = {
     "peers": peers.main,
     "clusters": clusters.main,
     "report": report.main,
+    "serve": serve.main,
 }
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ class Numbers:
         return rng.standard_normal(size)
 
 
-def make_store(path: Path, trials: int = TRIALS) -> None:
+def make_store(path: Path, trials: int = TRIALS, *, canaries: int = CANARIES) -> None:
     """A store as an audit of a Gaussian mechanism would leave it, made without running one."""
     plan = AuditPlan.make(
         target=lidp.Target(sum, Numbers(), max, name="simulated"),
         claim=lidp.Claim(3.0, 1e-5),
-        design=lidp.CoinFlip(CANARIES),
+        design=lidp.CoinFlip(canaries),
         trials=trials,
         method=None,
         failure_probability=0.05,
@@ -43,7 +43,7 @@ def make_store(path: Path, trials: int = TRIALS) -> None:
     rng = np.random.default_rng(0)
     with Store.create(path, plan.configuration) as store:
         for start in range(0, trials, BLOCK):
-            coins = np.array([draw_coins(0, trial=start + at, size=CANARIES) for at in range(BLOCK)], dtype=float)
+            coins = np.array([draw_coins(0, trial=start + at, size=canaries) for at in range(BLOCK)], dtype=float)
             scores = coins + 2.15 * rng.standard_normal(coins.shape) + 0.3 * rng.standard_normal((BLOCK, 1))
             seconds, accuracy = 0.01 * rng.random(BLOCK), 0.8 + 0.01 * rng.random(BLOCK)
             store.keep_trials(

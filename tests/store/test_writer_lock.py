@@ -1,12 +1,13 @@
 """A store has one writer at a time, also if somebody deletes its lock file."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
 
 from lidp import StoreError
 from lidp.store import Store
-from lidp.store.writer_lock import WriterLock
+from lidp.store.writer_lock import WriterLock, is_locked
 from tests.sample_targets import finished
 from tests.stores import trial
 
@@ -58,3 +59,29 @@ def test_a_released_lock_is_not_held(tmp_path):
     assert lock.is_held()
     lock.release()
     assert not lock.is_held()
+
+
+def test_looking_whether_a_store_is_locked_finds_its_writer(store):
+    assert is_locked(store.path)
+    store.close()
+    assert not is_locked(store.path)
+
+
+def test_looking_whether_a_store_is_locked_creates_no_file(tmp_path):
+    assert not is_locked(tmp_path / "a.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lock_file_of_a_killed_audit_is_not_locked(tmp_path):
+    (tmp_path / "a.db-lock").touch()
+    assert not is_locked(tmp_path / "a.db")
+
+
+def test_a_look_does_not_keep_an_audit_from_starting(store, monkeypatch):
+    path = store.path
+    store.close()
+    looker = (path.parent / "a.db-lock").open("wb")
+    fcntl.flock(looker, fcntl.LOCK_SH)
+    monkeypatch.setattr("lidp.store.writer_lock.time.sleep", lambda _: looker.close())
+    WriterLock(path).release()
+    assert looker.closed

@@ -29,6 +29,7 @@ from lidp.cli import (
     reproduce,
     resume,
     seal,
+    serve,
     simulate,
     verify,
     witness,
@@ -57,6 +58,7 @@ app.command(name="resume", help=resume.HELP)(resume.command)
 app.command(name="bound", help=bound.HELP)(bound.command)
 app.command(name="report", help=report.HELP)(report.command)
 app.command(name="compare", help=compare.HELP)(compare.command)
+app.command(name="serve", help=serve.HELP)(serve.command)
 app.command(name="diagnose", help=diagnose.HELP)(diagnose.command)
 app.command(name="plan", help=plan.HELP)(plan.command)
 app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)

@@ -121,7 +121,7 @@ def resume(
     ``methods``: see :func:`result_of`.
     """
     with Store.open(store) as opened:
-        plan = _plan_of(opened, methods)
+        plan = read_plan(opened, methods)
         if plan.target_spec is None:
             raise StoreError(f"{store} was not made by a lidp command; call lidp.audit again with the same arguments")
         needed = sorted({"classifier", "pairs"} & set(plan.options))
@@ -140,7 +140,7 @@ def resume(
 def plan_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
     """Return the plan of the audit in a store; no code of the target is loaded. ``methods``: see :func:`result_of`."""
     with Store.read(store) as opened:
-        return _plan_of(opened, methods)
+        return read_plan(opened, methods)
 
 
 def trials_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> tuple[AuditPlan, list[TrialRecord]]:
@@ -149,7 +149,7 @@ def trials_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> t
     ``methods``: see :func:`result_of`.
     """
     with Store.read(store) as opened:
-        plan = _plan_of(opened, methods)
+        plan = read_plan(opened, methods)
         return plan, read_trials(plan, opened)
 
 
@@ -160,7 +160,7 @@ def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> A
     imports no module that a store names.
     """
     with Store.read(store) as opened:
-        plan = _plan_of(opened, methods)
+        plan = read_plan(opened, methods)
         loop = AuditLoop(plan, opened)
         loop.recall()
         return loop.result()
@@ -176,7 +176,7 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
     return Target(mechanism, canaries, score, dataset, prepare)
 
 
-def _plan_of(store: Store, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
+def read_plan(store: Store, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
     """Return the plan of a stored audit; its target is not loaded."""
     configuration = store.configuration
     try:

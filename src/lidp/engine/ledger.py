@@ -50,6 +50,11 @@ class Ledger:
         return len(self._notes)
 
     @property
+    def waiting(self) -> int:
+        """The number of finished trials that wait for an earlier one."""
+        return len(self._waiting)
+
+    @property
     def finished_rows(self) -> int:
         """The number of finished rows of scores, including those after a missing trial."""
         rows = self.plan.design.rows
@@ -64,6 +69,26 @@ class Ledger:
     def epsilon(self) -> float | None:
         """The bound so far; None for methods that give none before the end."""
         return None if self._run is None else self._run.epsilon
+
+    def has(self, index: int) -> bool:
+        """Return whether a trial has been added."""
+        return index < self.bet_trials or index in self._waiting
+
+    def bound_so_far(self) -> EpsilonBound | None:
+        """Return the bound on the trials bet on so far, without one on the point beside that on a curve.
+
+        Return None if there is no trial yet, or the method gives no bound before the end.
+        """
+        return None if self._run is None or not self._blocks else self._run.bound()
+
+    def last_scores(self, rows: int) -> Scores | None:
+        """Return the last ``rows`` rows of scores that were bet on, fewer if there are not as many; None if there are none."""
+        blocks: list[Scores] = []
+        for block in reversed(self._blocks):
+            if sum(one.trials for one in blocks) >= rows:
+                break
+            blocks.insert(0, block)
+        return Scores.join(blocks)[-rows:] if blocks else None
 
     def missing(self) -> list[int]:
         """Return the numbers of the trials that are not finished."""

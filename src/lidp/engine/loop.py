@@ -19,6 +19,7 @@ from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.judge import judge
 from lidp.engine.ledger import Ledger
+from lidp.engine.outcome import OUTCOME, Outcome
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
@@ -178,8 +179,13 @@ class AuditLoop:
             )
 
     def _keep_explanation(self, result: AuditResult) -> None:
-        if self.store is not None and result.leak:
+        if self.store is None:
+            return
+        if result.leak:
             self.store.keep_fact("leak", result.leak)
+        outcome = None if result.unfinished else Outcome.of(result).to_dict()
+        if self.store.fact(OUTCOME) != outcome:
+            self.store.keep_fact(OUTCOME, outcome)
 
     def result(self) -> AuditResult:
         """Return the result on the trials that have been bet on."""
@@ -222,11 +228,11 @@ def read_trials(plan: AuditPlan, store: Store) -> list[TrialRecord]:
     """
     records = store.trials()
     for record in records:
-        _check_record(record, plan, store)
+        check_record(record, plan, store)
     return records
 
 
-def _check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
+def check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:
     """Refuse a stored trial that is not of this plan: of another shape, or with coins of another seed."""
     try:
         if not 0 <= record.index < plan.trials:

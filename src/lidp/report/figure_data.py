@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lidp.arrays import Bools, Floats, Ints
+from lidp.claim import Claim
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import at_least, at_most, exact
@@ -24,9 +25,13 @@ def claimed_epsilon(result: AuditResult) -> str:
 
     A rounded ε that would exceed a bound that the claimed one does not is shown exactly instead.
     """
-    epsilon = result.claim.epsilon
-    rounded = exact(epsilon) if result.claim.curve is None else at_most(epsilon, 6)
-    bounds = (result.bound.epsilon, result.bound.epsilon_point)
+    return claim_words(result.claim, (result.bound.epsilon, result.bound.epsilon_point))
+
+
+def claim_words(claim: Claim, bounds: Iterable[float]) -> str:
+    """Return the claimed ε as text, beside these bounds: see :func:`claimed_epsilon`."""
+    epsilon = claim.epsilon
+    rounded = exact(epsilon) if claim.curve is None else at_most(epsilon, 6)
     return exact(epsilon) if any(epsilon < bound <= float(rounded) for bound in bounds) else rounded
 
 
@@ -89,12 +94,20 @@ class BoundPath:
 
     @classmethod
     def of(cls, result: AuditResult) -> BoundPath:
-        bound = result.bound
-        point = None if bound.point is None else cls._of_bound(bound.point, result)
-        return cls._of_bound(bound, result, point)
+        words, refuted = claimed_epsilon(result), result.verdict is Verdict.REFUTED
+        anytime, planned = result.method.anytime, result.planned_trials
+        return cls.of_bound(result.bound, result.claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=words)
 
     @classmethod
-    def _of_bound(cls, bound: EpsilonBound, result: AuditResult, point: BoundPath | None = None) -> BoundPath:
+    def of_bound(
+        cls, bound: EpsilonBound, claim: Claim, *, planned: int, anytime: bool, refuted: bool, claim_text: str
+    ) -> BoundPath:
+        """Return the path of a bound, and of the bound on the point beside it if there is one."""
+        point = (
+            None
+            if bound.point is None
+            else cls.of_bound(bound.point, claim, planned=planned, anytime=anytime, refuted=refuted, claim_text=claim_text)
+        )
         last = (bound.trials, bound.epsilon)
         steps = [(0, 0.0), *bound.path]
         if steps[-1] != last:
@@ -104,7 +117,7 @@ class BoundPath:
             (
                 number
                 for number, (trials, epsilon) in enumerate(steps)
-                if (trials == bound.fell_at if about_curve else epsilon > result.claim.epsilon)
+                if (trials == bound.fell_at if about_curve else epsilon > claim.epsilon)
             ),
             0,
         )
@@ -112,11 +125,11 @@ class BoundPath:
         return cls(
             trials=np.array([steps[number][0] for number in kept], dtype=np.int64),
             epsilons=np.array([steps[number][1] for number in kept], dtype=np.float64),
-            claim=result.claim.epsilon,
-            claim_text=claimed_epsilon(result),
-            planned=result.planned_trials,
-            has_path=bool(bound.path) or result.method.anytime,
-            fell_at=bound.fell_at if result.verdict is Verdict.REFUTED else None,
+            claim=claim.epsilon,
+            claim_text=claim_text,
+            planned=planned,
+            has_path=bool(bound.path) or anytime,
+            fell_at=bound.fell_at if refuted else None,
             point=point,
         )
 

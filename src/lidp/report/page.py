@@ -101,17 +101,18 @@ def gauge_of(result: AuditResult, name: str) -> Markup:
 
 def render(template: str, **values: Any) -> str:
     """Return a template filled in; every value that is not already markup is escaped."""
-    return _environment().get_template(template).render(**values)
+    return environment("lidp.report").get_template(template).render(**values)
 
 
 @cache
-def _environment() -> Environment:
+def environment(package: str) -> Environment:
+    """Return the templates of a package: they escape every value that is not markup, and know the filters of reports."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         autoescape=True,
         finalize=finalize,
-        loader=PackageLoader("lidp.report"),
+        loader=PackageLoader(package),
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )

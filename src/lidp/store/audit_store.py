@@ -14,7 +14,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -52,6 +52,7 @@ _PREPARATION = "preparation"
 _PREDICTIONS = "predictions"
 _MAX_DIGITS = 18  # of the number of a trial
 _SMALLEST_ROW_BYTES = 16
+_LEAST_NUMBER, _LARGEST_NUMBER = -(2**63), 2**63 - 1  # a crafted file may hold any of them, and none may be overlooked
 
 
 class Store:
@@ -280,37 +281,51 @@ class Store:
                 connection.execute("INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?)", row)
                 connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", array_rows)
 
-    def finished(self) -> list[int]:
-        """Return the numbers of the saved trials, in increasing order."""
+    def count_trials(self) -> int:
+        """Return the number of saved trials, without reading them."""
         try:
-            return [int(row[0]) for row in self._select(self._connection, "SELECT number FROM trials ORDER BY number")]
+            return int(self._connection.execute("SELECT count(*) FROM trials").fetchone()[0])
         except DECODING_ERRORS as error:
             raise StoreError(f"{self.path} is damaged: its trials cannot be counted ({error})") from None
 
-    def trials(self) -> list[TrialRecord]:
-        """Return all saved trials, by number.
+    def finished(self, first: int = _LEAST_NUMBER, most: int = -1) -> list[int]:
+        """Return the numbers of the saved trials from ``first`` on, in increasing order; with ``most``, at most as many."""
+        query = "SELECT number FROM trials WHERE number >= ? ORDER BY number LIMIT ?"
+        try:
+            return [int(row[0]) for row in self._select(self._connection, query, [first, most])]
+        except DECODING_ERRORS as error:
+            raise StoreError(f"{self.path} is damaged: its trials cannot be counted ({error})") from None
+
+    def trials(self, first: int | None = None, last: int | None = None) -> list[TrialRecord]:
+        """Return the saved trials with numbers from ``first`` to ``last``, all of them by default, by number.
 
         Raises:
             StoreError: if any of them is damaged, or belongs to another audit.
         """
-        trial_query = "SELECT number, audit, seconds, attempts, failures, metadata, checksum FROM trials ORDER BY number"
-        array_query = "SELECT trial, name, data FROM scores ORDER BY trial, name"
+        trial_query = (
+            "SELECT number, audit, seconds, attempts, failures, metadata, checksum FROM trials "
+            "WHERE number BETWEEN ? AND ? ORDER BY number"
+        )
+        array_query = "SELECT trial, name, data FROM scores WHERE trial BETWEEN ? AND ? ORDER BY trial, name"
+        limits = [_LEAST_NUMBER if first is None else first, _LARGEST_NUMBER if last is None else last]
         try:
             with self._snapshot() as connection:
-                rows = [TrialRow(*row) for row in self._select(connection, trial_query)]
+                rows = [TrialRow(*row) for row in self._select(connection, trial_query, limits)]
                 for row in rows:
                     if row.audit_id != self._audit_id:
                         raise self._foreign_trial_error(row.number)
-                return list(decode_trials(rows, self._select(connection, array_query)))
+                return list(decode_trials(rows, self._select(connection, array_query, limits)))
         except DECODING_ERRORS as error:
             raise StoreError(
                 f"{self.path} is damaged: its trials cannot be read ({type(error).__name__}: {error})"
             ) from None
 
-    def _select(self, connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:
+    def _select(
+        self, connection: sqlite3.Connection, query: str, parameters: Sequence[int] = ()
+    ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, at most as many as fit into the file: a crafted file may refer to one page many times."""
         file_bytes = pragma(connection, "page_count") * pragma(connection, "page_size")
-        for count, row in enumerate(connection.execute(query)):
+        for count, row in enumerate(connection.execute(query, parameters)):
             if count >= file_bytes // _SMALLEST_ROW_BYTES:
                 raise ValueError("it refers to more rows than it can hold")
             yield row

@@ -14,6 +14,7 @@ SCHEMA_VERSION = 2
 AUDIT_ID = "audit"
 """Name of the fact that holds the id of the audit. It is the only fact whose checksum does not cover that id."""
 _APPLICATION_ID = 0x6C696470  # "lidp"
+_SQLITE, _HEADER_BYTES, _ID_AT = b"SQLite format 3\0", 100, 68  # https://sqlite.org/fileformat.html
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE arrays (owner TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, checksum BLOB NOT NULL,
@@ -48,6 +49,16 @@ def write_new_file(path: Path, audit_id: bytes, facts: Mapping[str, Any]) -> Non
 def has_store_header(connection: sqlite3.Connection) -> bool:
     """Return whether the header of a file says that it is a store."""
     return bool(pragma(connection, "application_id") == _APPLICATION_ID)
+
+
+def has_store_bytes(path: Path) -> bool:
+    """Return whether the first bytes of a file are those of a store; SQLite does not open it.
+
+    Never call this for a file that this process may have opened as a store: closing it would drop SQLite's locks.
+    """
+    with path.open("rb") as file:
+        start = file.read(_HEADER_BYTES)
+    return start.startswith(_SQLITE) and start[_ID_AT : _ID_AT + 4] == _APPLICATION_ID.to_bytes(4, "big")
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:

@@ -10,6 +10,7 @@ If the lock file is deleted, another process can create and lock a new one. The 
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ except ImportError:  # pragma: no cover  # Windows has no flock; there only SQLi
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = "-lock"
+_ATTEMPTS, _PAUSE_SECONDS = 6, 0.02  # while somebody may be looking whether a store is locked
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 _ALL_LOCKS: weakref.WeakSet[WriterLock] = weakref.WeakSet()
@@ -46,8 +48,7 @@ class WriterLock:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
             handle = os.fdopen(descriptor, "rb+")
             try:
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock_exclusively(handle)
             except OSError:
                 handle.close()
                 raise StoreError(
@@ -78,6 +79,35 @@ class WriterLock:
     def abandon(self) -> None:
         """Close the handle and leave the file: a forked child's copy of it would keep the lock after the parent has ended."""
         self._handle.close()
+
+
+def is_locked(store: Path) -> bool:
+    """Return whether a process is writing to a store. This creates no file and keeps nobody from writing."""
+    try:
+        descriptor = os.open(store.with_name(store.name + _SUFFIX), os.O_RDONLY | _FLAGS)
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for a moment, which _lock_exclusively waits for
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return fcntl is None
+
+
+def _lock_exclusively(handle: IO[Any]) -> None:
+    """Lock the file, or raise ``OSError`` if another process holds it for longer than :func:`is_locked` does."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            time.sleep(_PAUSE_SECONDS)
 
 
 def _abandon_inherited_locks() -> None:
