@@ -128,3 +128,13 @@ def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):
     silent = subprocess.run([*command, "--quiet", "--json"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert silent.stderr == ""
     assert json.loads(silent.stdout)["bound"]["trials"] == 400
+
+
+def test_an_audit_whose_first_trials_all_fail_ends_with_the_traceback_and_one_line(capsys):
+    code, out, err = lidp(capsys, "audit", "tests.sample_targets:BROKEN", "--epsilon", "1", "--trials", "4000")
+    assert code == 2
+    assert out == ""
+    *traceback, last = err.splitlines()
+    assert traceback[0].startswith("Traceback")
+    assert last.startswith("lidp: the first 8 trials all failed, so the audit stopped without a verdict")
+    assert "sample_targets.py:" in last

@@ -7,6 +7,7 @@ not run, 130 interrupted. There are no others.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -82,7 +83,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
     except LidpError as error:
-        return _complain(replacement(arguments) or str(error), 2)
+        return _complain(replacement(arguments) or str(error), 2, notes=getattr(error, "__notes__", ()))
     except _ClickException as error:
         if renamed := replacement(arguments):
             return _complain(renamed, 2)
@@ -112,7 +113,9 @@ def _with_value(message: str, error: BaseException, arguments: list[str]) -> str
     return message
 
 
-def _complain(message: str, code: int) -> int:
+def _complain(message: str, code: int, notes: Iterable[str] = ()) -> int:
     with contextlib.suppress(OSError, ValueError):  # a closed stderr does not change the exit code
+        for note in notes:  # the last lines of a traceback of user code, before the line that says what is wrong
+            typer.echo(printable(note), err=True)
         typer.echo(f"lidp: {printable(' '.join(message.split()))}", err=True)
     return code
