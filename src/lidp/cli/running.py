@@ -11,6 +11,7 @@ import typer
 from lidp._runtime.terminal_text import printable
 from lidp.claim import Claim, Neighbours
 from lidp.cli.executor_options import ExecutorOptions
+from lidp.cli.next_steps import next_steps
 from lidp.cli.options import CanaryOptions, OutputOptions
 from lidp.cli.output import stdout_kept_for_results
 from lidp.cli.report_files import check_report
@@ -94,4 +95,6 @@ def show_result(
         write_report(result, report)
     elif report is not None:
         report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
+    if not (output.as_json or output.quiet):
+        typer.echo(printable(next_steps(result, store)), err=True)
     return 1 if result.verdict is Verdict.REFUTED else 0
