@@ -88,7 +88,17 @@ BAD = [
     (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--neighbours", "x"], "neighbours must be"),
     (["audit", "gaussian", "--epsilon", "1"], "delta above 0"),
     (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], "at most 500"),
-    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], "no such folder"),
+    (
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "README.md/r.json"],
+        "its folder cannot be created",
+    ),
+    (
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.pdf"],
+        "r.pdf: a report is a page (.html) or JSON",
+    ),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.csv"], "not .csv"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r"], "the name has no ending"),
+    (["audit", "tests.sample_targets:LEAKX", "--epsilon", "1"], "has no 'LEAKX'; did you mean LEAKY?"),
     (["audit", "tests.sample_targets:BROKEN", "--epsilon", "1", "--trials", "4"], "all 4 trials failed"),
     (
         ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--design", "replace-one", "--neighbours", "replace-one"],

@@ -25,6 +25,7 @@ from lidp.cli import (
     cite,
     compare,
     diagnose,
+    other_options,
     plan,
     report,
     reproduce,
@@ -90,6 +91,8 @@ def run(arguments: list[str]) -> int:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
         message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        if suggestion := other_options.hint(command, error):
+            message = f"No such option: {error.option_name}{suggestion}"  # type: ignore[attr-defined]
         return _complain(f"{_with_value(message, error, arguments)}{hint}", 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)

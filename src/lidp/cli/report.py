@@ -9,8 +9,9 @@ import typer
 
 from lidp._runtime.terminal_text import printable
 from lidp.cli.method_imports import Import, import_methods
-from lidp.cli.report_files import check_report
+from lidp.cli.report_files import check_report, is_page
 from lidp.engine.audit import result_of
+from lidp.errors import InvalidArgument
 
 HELP = """Write the result in STORE as an HTML page.
 
@@ -28,6 +29,10 @@ def command(
 ) -> int:
     output = output or store.with_suffix(".html")
     check_report(output, store)
+    if not is_page(output):
+        raise InvalidArgument(
+            f"{output}: lidp report writes a page (.html); lidp resume {store} --json prints the result as JSON"
+        )
     from lidp.report.page import write_report  # imported here, because it is slow to import
     from lidp.report.wording import verdict
 
