@@ -43,3 +43,7 @@ def test_public_names_are_declared():
 
 def test_the_plain_maximum_does_not_exist():
     assert not [name for name in lidp.__all__ if "max" in name.lower() or "best" in name.lower()]
+
+
+def test_completion_knows_the_public_names_and_no_others():
+    assert dir(lidp) == sorted(lidp.__all__)

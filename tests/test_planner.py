@@ -6,8 +6,11 @@ import pytest
 import lidp
 from lidp import (
     Claim,
+    CoinFlip,
+    LeaveOneOut,
     Target,
     Verdict,
+    planner,
 )
 from lidp.canaries.sphere import UniformSphere
 from lidp.curves.gaussian import gaussian_epsilon, sigma_for
@@ -86,3 +89,17 @@ def test_a_plan_survives_json_exactly(suspicion):
 def test_json_of_something_else_is_no_plan(text):
     with pytest.raises(lidp.InvalidArgument, match="not a budget plan|not JSON"):
         lidp.BudgetPlan.from_json(text)
+
+
+@pytest.mark.parametrize("design", [CoinFlip(2), LeaveOneOut(8, 8)], ids=str)
+@pytest.mark.parametrize("dimension", [None, 500])
+def test_a_simulated_audit_in_growing_parts_refutes_where_the_whole_one_does(design, dimension):
+    claim, sigma = Claim(0.5, 1e-5), sigma_for(8.0, 1e-5)
+    audit = planner._SimulatedAudit(design, claim, sigma, dimension, 0.05, seed=3)
+    refuted_at = audit.trials_to_refute(300)
+    scores = planner._scores(design, sigma, trials=300, dimension=dimension, seed=3)
+    whole = lidp.bound(scores, claim=claim, failure_probability=0.05)
+    assert 8 < refuted_at < 300
+    assert refuted_at == whole.refuted_after(claim)
+    assert audit.epsilon_after(20) == whole.epsilon_after(20)
+    assert audit.trials_to_refute(int(refuted_at) - 1) == np.inf

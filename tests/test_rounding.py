@@ -59,3 +59,18 @@ def test_what_is_not_a_finite_number():
     assert rounding.exact(2.0) == "2"
     assert rounding.exact(1e-5) == "1e-05"
     assert rounding.exact(1.02996123) == "1.02996123"
+
+
+def test_claimed_is_short_and_never_below_the_claim():
+    assert rounding.claimed(4.22594402474479) == "4.23"
+    assert rounding.claimed(0.1234567) == "0.124"
+    assert rounding.claimed(2.125) == "2.125"
+    assert rounding.claimed(8) == "8"
+    for value in (4.22594402474479, 1 / 3, 1234.56789, 1e-7 / 3):
+        assert float(rounding.claimed(value)) >= value
+
+
+def test_claimed_shows_all_digits_where_a_bound_lies_between():
+    assert rounding.claimed(4.22594402474479, 4.227) == "4.22594402474479"
+    assert rounding.claimed(4.22594402474479, 4.3) == "4.23"
+    assert rounding.claimed(4.22594402474479, 4.1) == "4.23"

@@ -75,7 +75,7 @@ def test_replace_one_is_said_by_the_reader(tmp_path):
         ("a.csv", "trial,arm,score\n0,left,1\n", "line 2: arm must be inserted or held_out, got 'left'"),
         ("a.csv", "trial,coin,score\n0,1,1\n1,1,1\n1,0,2\n", "trial 1 has 2 scores canaries, the first trial has 1"),
         ("a.csv", "trial,arm,score\n0,inserted,1\n", "held_out must"),
-        ("a.npz", "not a zip", "not a readable .npz"),
+        ("a.npz", "not a zip", "is not an .npz file, but a text file"),
         ("a.txt", "1 2 3", "expected a .npz or .csv file"),
     ],
 )
@@ -194,3 +194,17 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
         read_scores(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
+
+
+def test_a_text_file_named_npz_is_called_one(tmp_path):
+    (tmp_path / "a.npz").write_text("trial,score\n", encoding="utf-8")
+    with pytest.raises(InvalidScores, match=r"is not an \.npz file, but a text file; write it with np\.savez"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_a_cut_npz_file_is_damaged(tmp_path):
+    np.savez(tmp_path / "a.npz", scores=np.zeros((3, 2)), coins=np.zeros((3, 2)))
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidScores, match=r"a damaged \.npz file"):
+        read_scores(tmp_path / "a.npz")

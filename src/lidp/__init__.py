@@ -102,6 +102,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'lidp' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "METHODS",
     "AnytimeMethod",

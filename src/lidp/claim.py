@@ -22,7 +22,7 @@ from lidp.curves import (
 from lidp.curves.events import event_to_plain
 from lidp.curves.neighbours import Neighbours
 from lidp.errors import InvalidArgument
-from lidp.rounding import at_most, exact
+from lidp.rounding import at_most, claimed, exact
 
 __all__ = ["Claim", "Direction", "Neighbours"]
 
@@ -172,7 +172,7 @@ class Claim:
         return plain if self.curve is None else plain | {"curve": self.curve.to_json()}
 
     def __str__(self) -> str:
-        point = f"({exact(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"
+        point = f"({claimed(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"
         if self.curve is None:
             return point
         rounded = f"({at_most(self.epsilon)}, {exact(self.delta)})-DP under {self.neighbours} neighbours"

@@ -19,7 +19,7 @@ from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument
 from lidp.plain_scores import AbsentScores, plain_arrays, scores_from_plain
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, claimed
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound
@@ -297,10 +297,10 @@ class AuditResult:
 
     def _bounds(self) -> list[str]:
         """Return the lines about the bounds: of the curve and of the point, or of the point alone."""
-        bound, claimed = self.bound, self.claim.epsilon
+        bound, epsilon = self.bound, self.claim.epsilon
         above = "more than" if self.verdicts["point"] is Verdict.REFUTED else "against"
-        stated = exact(claimed) if self.claim.curve is None else at_most(claimed)
-        point = f"ε ≥ {at_least(bound.epsilon_point, above=claimed)}, {above} the {stated} claimed"
+        stated = claimed(epsilon, bound.epsilon_point) if self.claim.curve is None else at_most(epsilon)
+        point = f"ε ≥ {at_least(bound.epsilon_point, above=epsilon)}, {above} the {stated} claimed"
         if bound.point is None:
             return [f"  bound      {point} ({bound.certainty})"]
         verdicts = self.verdicts

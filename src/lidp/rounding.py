@@ -1,4 +1,4 @@
-"""Format numbers so that statements about them stay true: round lower bounds down, upper bounds up, and claims not at all.
+"""Format numbers so that statements about them stay true: round lower bounds down, upper bounds and claims up.
 
 >>> at_least(1.02996), at_most(0.05001), exact(1.02996)
 ('1.029', '0.05001', '1.02996')
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+_CLAIMED_DIGITS = 3
 _MAX_DIGITS = 17
 """Number of digits that distinguishes any two floats."""
 
@@ -41,6 +42,22 @@ def exact(value: float) -> str:
     """Return a number exactly: with six digits if that is the same number, otherwise with all of its digits."""
     text = f"{value:g}"
     return text if float(text) == value else repr(float(value))
+
+
+def claimed(value: float, *bounds: float) -> str:
+    """Return a claimed ε as a person would write it: with up to six digits if that is the same number, else rounded up to three.
+
+    A claim of the rounded ε follows from the claim of the exact one. If a bound lies between the two, return all digits: a bound
+    above a claim must look so.
+
+    >>> claimed(4.22594402474479), claimed(2.125), claimed(4.22594402474479, 4.227)
+    ('4.23', '2.125', '4.22594402474479')
+    """
+    text = f"{value:g}"
+    if float(text) == value:
+        return text
+    text = at_most(value, _CLAIMED_DIGITS)
+    return exact(value) if any(value < bound <= float(text) for bound in bounds) else text
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

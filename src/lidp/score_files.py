@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from lidp._runtime.file_kinds import describe_file, is_zip_file
 from lidp._runtime.npz_files import load_arrays
 from lidp.claim import Neighbours
 from lidp.errors import InvalidScores
@@ -65,6 +67,10 @@ def _read_npz(path: Path, neighbours: Neighbours | str) -> Scores:
         arrays |= {name: bool(known[name]) for name in _MARKS if name in known}
     except InvalidScores:
         raise
+    except zipfile.BadZipFile as error:
+        if is_zip_file(path):
+            raise InvalidScores(f"{path}: a damaged .npz file ({error})") from None
+        raise InvalidScores(f"{path} is not an .npz file, but {describe_file(path)}; write it with np.savez") from None
     except Exception as error:  # noqa: BLE001  # a damaged file makes the reader fail in many ways
         raise InvalidScores(f"{path}: not a readable .npz file of plain numbers ({error})") from None
     return _named(path, arrays, neighbours)

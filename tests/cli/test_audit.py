@@ -88,7 +88,17 @@ BAD = [
     (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--neighbours", "x"], "neighbours must be"),
     (["audit", "gaussian", "--epsilon", "1"], "delta above 0"),
     (["audit", "gaussian", "--epsilon", "1e6", "--delta", "1e-5"], "at most 500"),
-    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "/nowhere/r.json"], "no such folder"),
+    (
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "README.md/r.json"],
+        "its folder cannot be created",
+    ),
+    (
+        ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.pdf"],
+        "r.pdf: a report is a page (.html) or JSON",
+    ),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.csv"], "not .csv"),
+    (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r"], "the name has no ending"),
+    (["audit", "tests.sample_targets:LEAKX", "--epsilon", "1"], "has no 'LEAKX'; did you mean LEAKY?"),
     (["audit", "tests.sample_targets:BROKEN", "--epsilon", "1", "--trials", "4"], "all 4 trials failed"),
     (
         ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--design", "replace-one", "--neighbours", "replace-one"],
@@ -128,3 +138,13 @@ def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):
     silent = subprocess.run([*command, "--quiet", "--json"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert silent.stderr == ""
     assert json.loads(silent.stdout)["bound"]["trials"] == 400
+
+
+def test_an_audit_whose_first_trials_all_fail_ends_with_the_traceback_and_one_line(capsys):
+    code, out, err = lidp(capsys, "audit", "tests.sample_targets:BROKEN", "--epsilon", "1", "--trials", "4000")
+    assert code == 2
+    assert out == ""
+    *traceback, last = err.splitlines()
+    assert traceback[0].startswith("Traceback")
+    assert last.startswith("lidp: the first 8 trials all failed, so the audit stopped without a verdict")
+    assert "sample_targets.py:" in last

@@ -52,3 +52,24 @@ def test_a_report_never_replaces_what_a_linked_store_leads_to(capsys, tmp_path):
         code, _, err = lidp(capsys, *words, "--report", tmp_path / report)
         assert code == 2
         assert "belongs to the store" in err
+
+
+def test_the_folders_of_a_store_and_of_a_report_are_created_alike(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    words = ("audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 3, "--quiet")
+    assert lidp(capsys, *words, "--store", "new/a/n.db", "--report", "new/b/n.json")[0] == 0
+    assert Path("new/b/n.json").is_file()
+    assert lidp(capsys, "report", "new/a/n.db", "-o", "new/c/n.html")[0] == 0
+    assert Path("new/c/n.html").is_file()
+
+
+def test_a_report_of_a_store_is_a_page(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    lidp(capsys, "audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 3, "--quiet", "--store", "n.db")
+    for name, message in (("n.pdf", "not .pdf"), ("n.json", "lidp report writes a page")):
+        code, _, err = lidp(capsys, "report", "n.db", "-o", name)
+        assert code == 2
+        assert message in err
+        assert not Path(name).exists()

@@ -71,3 +71,23 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, message):
     assert err.count("\n") == 1
     assert err.startswith("lidp: ")
     assert message in err
+
+
+def test_a_finished_audit_is_extended(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    options = ("--epsilon", 9, "--canaries", 8, "--trials", 5)
+    lidp(capsys, "audit", "tests.sample_targets:LEAKY", *options, "--store", store)
+    _, out, _ = lidp(capsys, "resume", store, "--trials", 12, "--json")
+    assert json.loads(out)["trials"] == json.loads(out)["planned_trials"] == 12
+    code, _, err = lidp(capsys, "resume", store, "--trials", 7)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "at least the 12 that are planned already, got 7" in err
+
+
+def test_an_audit_of_a_fixed_size_is_not_extended(capsys, tmp_path):
+    store = tmp_path / "a.db"
+    options = ("--epsilon", 9, "--canaries", 8, "--trials", 5, "--method", "one-run")
+    lidp(capsys, "audit", "tests.sample_targets:LEAKY", *options, "--store", store)
+    code, _, err = lidp(capsys, "resume", store, "--trials", 12)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "one-run is valid only for the 5 trials that were planned" in err

@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_in_one_line(capsys, store, tmp_path, command):
     for arguments, words in (
         ([tmp_path / "none.db"], "there is no such store"),
         ([text], "is not a store of an audit"),
-        ([store, "-o", tmp_path / "none" / "a.html"], "there is no such folder"),
+        ([store, "-o", text / "a.html"], "its folder cannot be created"),
         ([store, "-o", tmp_path], "is a folder"),
         ([store, "-o", store], "is the store of an audit, which a report must not replace"),
         ([], "Missing argument"),

@@ -7,6 +7,7 @@ not run, 130 interrupted. There are no others.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -24,6 +25,7 @@ from lidp.cli import (
     cite,
     compare,
     diagnose,
+    other_options,
     plan,
     report,
     reproduce,
@@ -84,13 +86,15 @@ def run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments or ["--help"], prog_name="lidp", standalone_mode=False)
     except LidpError as error:
-        return _complain(replacement(arguments) or str(error), 2)
+        return _complain(replacement(arguments) or str(error), 2, notes=getattr(error, "__notes__", ()))
     except _ClickException as error:
         if renamed := replacement(arguments):
             return _complain(renamed, 2)
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
         message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        if suggestion := other_options.hint(command, error):
+            message = f"No such option: {error.option_name}{suggestion}"  # type: ignore[attr-defined]
         return _complain(f"{_with_value(message, error, arguments)}{hint}", 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
@@ -114,7 +118,9 @@ def _with_value(message: str, error: BaseException, arguments: list[str]) -> str
     return message
 
 
-def _complain(message: str, code: int) -> int:
+def _complain(message: str, code: int, notes: Iterable[str] = ()) -> int:
     with contextlib.suppress(OSError, ValueError):  # a closed stderr does not change the exit code
+        for note in notes:  # the last lines of a traceback of user code, before the line that says what is wrong
+            typer.echo(printable(note), err=True)
         typer.echo(f"lidp: {printable(' '.join(message.split()))}", err=True)
     return code

@@ -78,7 +78,8 @@ def command(
     direction: Annotated[str, typer.Option(help="forward (the paper's), backward or both.")] = "both",
     neighbours: Annotated[str, typer.Option(help="For scores: add-remove or replace-one.")] = "add-remove",
     claim: Annotated[
-        float | None, typer.Option(help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False)
+        float | None,
+        typer.Option("--epsilon", "--claim", help="Claimed ε to test; exit code 1 if it is refuted.", show_default=False),
     ] = None,
     curve: options.CurveOptions,
     independent_canaries: options.IndependentCanaries = False,
@@ -98,7 +99,7 @@ def command(
         scores = read_scores(file, neighbours=neighbours)
     judged = judged_curve = curve.build_curve_claim(delta, neighbours)
     if judged is not None and claim is not None:
-        raise InvalidArgument("--claim claims a point, the other options a curve, which states its own ε; give one")
+        raise InvalidArgument("--epsilon claims a point, the other options a curve, which states its own ε; give one")
     if judged is not None:
         delta = judged.delta
     if delta is None:
@@ -146,7 +147,7 @@ def command(
     if provisional and judged is not None and stored is not None:
         raise InvalidArgument(
             f"{file} has {scores.trials:,} of {stored.planned_trials:,} trials, and {chosen.name} gives no verdict "
-            "until all trials are finished: resume the audit, or leave --claim out"
+            "until all trials are finished: resume the audit, or leave --epsilon out"
         )
     result = bound(scores, chosen, claim=judged, delta=delta, failure_probability=failure_probability)
     refuted = judged is not None and result.refutes(judged)

@@ -18,7 +18,7 @@ Simulates audits of a Gaussian mechanism whose true ε is the suspected one. Can
 
 
 def command(
-    claim: options.Epsilon,
+    claim: Annotated[float, typer.Option("--epsilon", "--claim", help="Claimed ε.", show_default=False)],
     suspect: Annotated[float | None, typer.Option(help="Suspected true ε.", show_default=False)] = None,
     noise_ratio: Annotated[
         float | None, typer.Option(help="Suspected noise / claimed noise, to test the whole curve.", show_default=False)

@@ -10,8 +10,9 @@ import typer
 from lidp import checks
 from lidp._runtime.terminal_text import printable
 from lidp.cli.method_imports import Import, import_methods
-from lidp.cli.report_files import check_report
+from lidp.cli.report_files import check_report, is_page
 from lidp.engine.audit import result_of
+from lidp.errors import InvalidArgument
 
 HELP = """Write the result in STORE to a file.
 
@@ -37,6 +38,8 @@ def command(
     chosen = checks.member(Format, format=format_name)
     output = output or store.with_suffix(chosen.suffix)
     check_report(output, store)
+    if chosen is Format.HTML and not is_page(output):
+        raise InvalidArgument(f"{output}: the report is a page (.html); for JSON, add --format json")
     result = result_of(store, methods=import_methods(modules))
     typer.echo(printable(f"{write_page(chosen.render(result), output)}: {verdict(result)}"))
     return 0

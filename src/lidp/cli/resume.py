@@ -22,7 +22,7 @@ from lidp.result import AuditResult
 from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
 
-HELP = f"""Resume the audit in STORE with the same settings.
+HELP = f"""Resume the audit in STORE with the same settings, or extend it by --trials.
 
 This loads the target, which runs code that STORE names. If you did not make STORE yourself on this machine and in this folder,
 lidp shows that code and asks first.
@@ -35,6 +35,12 @@ lidp shows that code and asks first.
 def command(
     *,
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The file that was given as --store.", show_default=False)],
+    trials: Annotated[
+        int | None, typer.Option(help="Extend the audit to so many trials; anytime-valid methods only.", show_default=False)
+    ] = None,
+    stop_when: Annotated[
+        str | None, typer.Option(help="never: go on after a refutation; anytime-valid methods only.", show_default=False)
+    ] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Run the code that STORE names without asking.")] = False,
     executor: ExecutorOptions,
     output: OutputOptions,
@@ -45,7 +51,8 @@ def command(
     methods = import_methods(modules)
 
     def run(watch: Watch | None) -> AuditResult:
-        return resume(store, partial(_load, store, approved), executor=chosen, watch=watch, methods=methods)
+        load = partial(_load, store, approved)
+        return resume(store, load, trials=trials, stop_when=stop_when, executor=chosen, watch=watch, methods=methods)
 
     hint = f"to resume: {executor.resume_command(store)}"
     return show_result(run, resume_hint=hint, store=store, output=output)

@@ -40,6 +40,17 @@ class TrialRecord:
         """Whether no run of the trial has an outcome."""
         return WHOLE_TRIAL in self.failures or all(name in self.failures for name in self.arrays if name != "coins")
 
+    @property
+    def failure(self) -> str:
+        """Why the trial has no score at all: a traceback or a reason; empty if it has one."""
+        if self.lost:
+            return next(iter(self.failures.values()), "no run has an outcome")
+        names = [name for name in self.arrays if name != "coins" and name not in self.failures]
+        if any(len(self.arrays[name]) > int(self.metadata.get(f"{name}_unscored", 0)) for name in names):
+            return ""
+        reasons = (str(self.metadata.get(f"{name}_unscored_because", "")) for name in names)
+        return next(filter(None, reasons), "no canary could be scored")
+
     def is_sound(self) -> bool:
         """Return whether the failures, metadata and seconds of a record from a file have the right types."""
         runs = {name for name in self.arrays if name != "coins"} | {WHOLE_TRIAL}

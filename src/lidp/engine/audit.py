@@ -12,6 +12,7 @@ from lidp._runtime.versions import versions
 from lidp.claim import Claim
 from lidp.designs import CoinFlip, Design
 from lidp.designs.trial_record import TrialRecord
+from lidp.engine.budget import check_stored_budget, extend, keep_budget, stored_configuration
 from lidp.engine.loop import AuditLoop, read_trials
 from lidp.engine.plan import AuditPlan
 from lidp.engine.watchers import WatchOption
@@ -70,7 +71,8 @@ def audit(
         failure_probability: β, the largest probability with which a true claim may be refuted.
         seed: the same seed gives the same result, for any number of workers, interrupted or not.
         workers: the number of processes that run trials; 1 runs them in this process.
-        store: an SQLite file that keeps trials; if it exists, the audit is resumed.
+        store: an SQLite file that keeps trials; if it exists, the audit is resumed. With an anytime-valid method, it may be
+            resumed with more ``trials`` than before, or with ``stop_when="never"``: see :func:`lidp.engine.budget.extend`.
         stop_when: "refuted" (anytime-valid methods only, and their default) or "never".
         time_limit: seconds that a trial may take; trials then run in separate processes.
         retry: whether a trial whose worker process died is run once more, with the same coins and streams. Dying is an outcome:
@@ -108,6 +110,8 @@ def resume(
     store: str | Path,
     load: Callable[[TargetSpec, Claim], Target | PairTarget],
     *,
+    trials: int | None = None,
+    stop_when: str | None = None,
     workers: int = 1,
     time_limit: float | None = None,
     retry: bool = False,
@@ -117,11 +121,15 @@ def resume(
 ) -> AuditResult:
     """Resume the audit in a store, with any executor. ``load(target_spec, claim)`` returns its target.
 
+    More ``trials`` than planned extend the audit, and ``stop_when="never"`` lets it go on after a refutation: see
+    :func:`lidp.engine.budget.extend`.
+
     ``load`` may run code that the store names: resume a store from somebody else only if you trust it.
     ``methods``: see :func:`result_of`.
     """
     with Store.open(store) as opened:
-        plan = read_plan(opened, methods)
+        planned = read_plan(opened, methods)
+        plan = extend(planned, trials=trials, stop_when=stop_when)
         if plan.target_spec is None:
             raise StoreError(f"{store} was not made by a lidp command; call lidp.audit again with the same arguments")
         needed = sorted({"classifier", "pairs"} & set(plan.options))
@@ -133,6 +141,8 @@ def resume(
                 f"{target.name} is not what it was when {store} was made, or lidp was another version; "
                 "put it back to go on, or begin a new audit"
             )
+        if plan != planned:
+            keep_budget(opened, plan)
         plan = replace(plan, target=target)
         return AuditLoop(plan, opened, watch=watch).run(choose_executor(workers, time_limit, retry, executor))
 
@@ -178,14 +188,24 @@ def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: An
 
 def read_plan(store: Store, methods: Iterable[type[Storable]] = ()) -> AuditPlan:
     """Return the plan of a stored audit; its target is not loaded."""
-    configuration = store.configuration
     try:
-        return AuditPlan.of(configuration, methods=methods)
+        plan = AuditPlan.of(stored_configuration(store), methods=methods)
+        check_stored_budget(plan, store)
+        return plan
     except ClassNotImported as error:
         raise ClassNotImported(f"{store.path}: {error}") from None
+    except StoreError:
+        raise
     except (LidpError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = error if isinstance(error, LidpError) else f"{type(error).__name__}: {error}"
         raise StoreError(f"{store.path} is damaged: its configuration cannot be read ({reason})") from None
+
+
+def _stored_configuration(store: Store) -> dict[str, Any]:
+    try:
+        return stored_configuration(store)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{store.path} is damaged: its budgets cannot be read ({type(error).__name__}: {error})") from None
 
 
 def open_store(path: str | Path, plan: AuditPlan) -> Store:
@@ -196,13 +216,17 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
     opened = Store.open(path)
     with ExitStack() as closing:
         closing.callback(opened.close)
-        stored, given = opened.configuration, plan.configuration
+        stored, given = _stored_configuration(opened), plan.configuration
         names = [*given, *(name for name in stored if name not in given)]
         different = [name for name in names if name != "target_spec" and stored.get(name) != given.get(name)]
+        empty = not opened.finished() and opened.preparation() is None
+        if different and not empty and set(different) <= {"trials", "stop_when"}:
+            extend(read_plan(opened, [type(plan.method)]), trials=plan.trials, stop_when=plan.stop_when)
+            keep_budget(opened, plan)
+            different = []
         if not different:
             closing.pop_all()
             return opened
-        empty = not opened.finished() and opened.preparation() is None
         if empty:  # an audit that failed before its first trial: nothing is lost. The lock still keeps other writers out.
             path.unlink()
     if empty:

@@ -17,6 +17,7 @@ from lidp._runtime.versions import versions
 from lidp._runtime.workers import use_one_core
 from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
+from lidp.engine.first_trials import FirstTrials
 from lidp.engine.judge import judge
 from lidp.engine.ledger import Ledger
 from lidp.engine.outcome import OUTCOME, Outcome
@@ -53,6 +54,7 @@ class AuditLoop:
         self.flushed = self.started
         self.recorder: Recorder | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
+        self.first_trials = FirstTrials()
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
@@ -99,6 +101,7 @@ class AuditLoop:
         scorer = self.procedure.scorer(self.plan, self.store.predictions())
         self.ledger = Ledger(self.plan, scorer, self._keep_predictions)
         self.ledger.add(records)
+        self.first_trials.recall(records)
 
     def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
         resumed = self.preparation is not None or self.ledger.finished_rows > 0
@@ -120,6 +123,7 @@ class AuditLoop:
                         self._flush()
                 if self.ledger.stopped:
                     break
+                self.first_trials.look_at(records)
         finally:
             with ExitStack() as stack:  # stop the workers even if the last trials cannot be written
                 stack.callback(getattr(results, "close", lambda: None))

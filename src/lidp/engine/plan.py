@@ -96,7 +96,7 @@ class AuditPlan:
             name=target.name,
             claim=claim,
             design=design,
-            trials=_check_trials(trials),
+            trials=check_trials(trials),
             method=chosen,
             failure_probability=failure_probability,
             seed=check_seed(seed),
@@ -156,7 +156,7 @@ class AuditPlan:
             name=str(configuration["target"]),
             claim=Claim(**configuration["claim"]),
             design=design_from_json(configuration["design"]),
-            trials=_check_trials(configuration["trials"]),
+            trials=check_trials(configuration["trials"]),
             method=_method_of(configuration["method"], methods),
             failure_probability=checks.probability(failure_probability=configuration["failure_probability"]),
             seed=check_seed(configuration["seed"]),
@@ -226,7 +226,8 @@ def _check_stop(stop_when: str | None, method: Method) -> str:
     return stop
 
 
-def _check_trials(trials: Any) -> int:
+def check_trials(trials: Any) -> int:
+    """Return a number of trials, if it is one."""
     number = checks.count(trials=trials)
     if number > _MOST_TRIALS:
         raise InvalidArgument(f"trials must be at most {_MOST_TRIALS:,}, got {number:,}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lidp.rounding import exact, fixed
+from lidp.rounding import claimed, fixed
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Progress:
         rate = self.done / self.seconds if self.seconds > 0 else 0.0
         left = (self.planned - self.done) / rate if rate else 0.0
         speed = f"{rate:,.1f}" if rate < 1000 else f"{rate:,.0f}"
-        bound = "" if self.epsilon is None else f", ε ≥ {fixed(self.epsilon, 2)} (claim {exact(self.claim)})"
+        bound = (
+            "" if self.epsilon is None else f", ε ≥ {fixed(self.epsilon, 2)} (claim {claimed(self.claim, self.epsilon)})"
+        )
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.done:,}/{self.planned:,} {self.unit}, {speed}/s, at most {left:,.0f} s left{bound}{failed}"

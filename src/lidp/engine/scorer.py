@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from lidp._runtime.tracebacks import describe_failure
 from lidp.arrays import Floats
 from lidp.designs import Design
 from lidp.designs.trial_record import TrialRecord
@@ -70,16 +71,13 @@ class CanaryScorer:
         return Scores.of_block(**self.design.score_arrays(records), sequential=self.sequential)
 
     def _look_at(self, record: TrialRecord) -> None:
+        reason = record.failure
         if record.lost:
-            self._first_failure = self._first_failure or _last_line(next(iter(record.failures.values())))
+            self._first_failure = self._first_failure or reason
             return
         self._any_outcome = True
-        for name, array in record.arrays.items():
-            if name == "coins" or name in record.failures:
-                continue
-            if len(array) > int(record.metadata.get(f"{name}_unscored", 0)):
-                self._any_score = True
-            self._first_problem = self._first_problem or str(record.metadata.get(f"{name}_unscored_because", ""))
+        self._any_score = self._any_score or not reason
+        self._first_problem = self._first_problem or reason
 
     def learn(self, record: TrialRecord, rows: int) -> None:
         """See :class:`Scorer`."""
@@ -95,17 +93,15 @@ class CanaryScorer:
     def require_outcomes(self, rows: int) -> None:
         """See :class:`Scorer`. A score that fails for every canary is an error of the auditor, not privacy of the mechanism."""
         if not self._any_outcome:
-            raise AuditFailed(f"all {self._trials:,} trials failed, the first with: {self._first_failure}")
+            raise AuditFailed(
+                f"all {self._trials:,} trials failed, the first with: {describe_failure(self._first_failure)}"
+            )
         if not self._any_score:
-            raise AuditFailed(f"no canary could be scored, the first because: {_last_line(self._first_problem)}")
+            raise AuditFailed(f"no canary could be scored, the first because: {describe_failure(self._first_problem)}")
 
     def explain(self, scores: Scores) -> str:
         """See :class:`Scorer`."""
         return ""
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[-1]
 
 
 StoredPredictions = Mapping[int, Floats]

@@ -14,7 +14,7 @@ from lidp.claim import Claim
 from lidp.engine.audit_pair import audit_pair
 from lidp.errors import InvalidArgument
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, exact
+from lidp.rounding import at_least, claimed
 
 _FIRST_CALL = 0.9
 """Of a test's share of the failure probability; most tests assert once."""
@@ -27,7 +27,8 @@ class NotPrivate(AssertionError):
         self.result = result
         bound, claim = result.bound, result.claim
         if bound.curve is None:
-            shown = f"ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}, more than the {exact(claim.epsilon)} claimed"
+            stated = claimed(claim.epsilon, bound.epsilon)
+            shown = f"ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}, more than the {stated} claimed"
             broken = f"{result.target} is not {claim}"
         else:
             shown = bound.describe_noise()

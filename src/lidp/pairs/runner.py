@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.tracebacks import describe_failure, format_failure
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp.arrays import Bools
 from lidp.claim import Claim
@@ -130,7 +131,9 @@ class PairRunner:
         except BaseException as error:  # whatever it raises, nothing is bet on the run
             if must_propagate(error):
                 raise
-            failures[index] = f"{type(error).__name__}: {error}"
+            failures[index] = (
+                "" if failures else describe_failure(format_failure(error, frames=8))
+            )  # the first one is reported
         else:
             # The mechanism may overwrite a mutable output in its next run.
             outputs.append(copy.deepcopy(output) if isinstance(output, _MUTABLE) else output)

@@ -11,7 +11,7 @@ from lidp.arrays import Bools, Floats, Ints
 from lidp.claim import Claim
 from lidp.epsilon_bound import EpsilonBound, Guarantee
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, claimed, exact
 from lidp.scores import Scores
 
 STEPS = 400
@@ -21,7 +21,7 @@ _OUTSIDE = 0.0005  # the share of scores at each end that may lie outside the bi
 
 
 def claimed_epsilon(result: AuditResult) -> str:
-    """Return the claimed ε as text: as it was given, or rounded up if it was computed from a claimed curve.
+    """Return the claimed ε as text: as a person would write it, rounded up if it has many digits.
 
     A rounded ε that would exceed a bound that the claimed one does not is shown exactly instead.
     """
@@ -31,7 +31,7 @@ def claimed_epsilon(result: AuditResult) -> str:
 def claim_words(claim: Claim, bounds: Iterable[float]) -> str:
     """Return the claimed ε as text, beside these bounds: see :func:`claimed_epsilon`."""
     epsilon = claim.epsilon
-    rounded = exact(epsilon) if claim.curve is None else at_most(epsilon, 6)
+    rounded = claimed(epsilon) if claim.curve is None else at_most(epsilon, 6)
     return exact(epsilon) if any(epsilon < bound <= float(rounded) for bound in bounds) else rounded
 
 

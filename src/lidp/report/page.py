@@ -12,7 +12,7 @@ from markupsafe import Markup
 from lidp.diagnosis import diagnose_result
 from lidp.epsilon_bound import Guarantee
 from lidp.errors import InvalidArgument
-from lidp.report import curve_drawings, curve_wording, drawings, wording
+from lidp.report import curve_drawings, curve_wording, drawings, plain_words, wording
 from lidp.report.command import command_of
 from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
 from lidp.report.diagnosis_drawings import diagnosis_section
@@ -74,6 +74,9 @@ def render_report(result: AuditResult) -> str:
         credible=result.bound.guarantee is Guarantee.CREDIBLE,
         headline=wording.headline(result),
         guarantee=wording.guarantee(result),
+        early_stop=plain_words.early_stop(result),
+        meaning=plain_words.meaning(result),
+        next_step=plain_words.next_step(result),
         provisional=result.provisional,
         on_the_point=curve_wording.on_the_point(result),
         gauge=gauge_of(result, "gauge"),

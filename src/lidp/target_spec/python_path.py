@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lidp._runtime.interrupts import Interrupts
+from lidp._runtime.suggestions import did_you_mean
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp.claim import Claim
 from lidp.errors import AuditFailed, InvalidArgument
@@ -67,7 +68,8 @@ def find_object(path: str) -> Any:
         value: Any = load_module(source)
     for part in name.split("."):
         if not hasattr(value, part):
-            raise InvalidArgument(f"{source} has no {name!r}")
+            public = (known for known in dir(value) if not known.startswith("_"))
+            raise InvalidArgument(f"{source} has no {name!r}{did_you_mean(part, public)}")
         value = getattr(value, part)
     return value
 

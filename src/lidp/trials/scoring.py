@@ -16,7 +16,6 @@ Any function of the output and the canary is a valid score. A score may also use
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp import checks
+from lidp._runtime.tracebacks import format_failure
 from lidp._runtime.user_code import must_propagate, user_code
 from lidp.arrays import Floats, Ints
 from lidp.errors import InvalidArgument
@@ -95,7 +95,7 @@ def raw_scores(score: RawScore, context: ScoringContext, canaries: Any, *prepare
         except BaseException as error:  # the loop below finds the canary that raises
             if must_propagate(error):
                 raise
-            context.problems.append(traceback.format_exc(limit=-4))
+            context.problems.append(format_failure(error, frames=4))
 
     def one(k: int) -> Any:
         if many is None:
@@ -113,7 +113,7 @@ def guarded(compute: Callable[[], Any], context: ScoringContext) -> float:
     except BaseException as error:  # whatever a score may raise
         if must_propagate(error):
             raise
-        context.problems.append(traceback.format_exc(limit=-4))
+        context.problems.append(format_failure(error, frames=4))
         return float("nan")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.tracebacks import format_failure
 from lidp._runtime.user_code import fail_audit_on_error, must_propagate, user_code
 from lidp.arrays import Floats
 from lidp.canaries import CanaryDistribution
@@ -196,7 +196,7 @@ def _finish(setup: TrialSetup, index: int, layout: Layout, outputs: Outputs, sec
             # Errors of the auditor, such as canaries that cannot be inserted, may depend on the coins: they are no outcome.
             if must_propagate(error):
                 raise
-            failures[arm.name] = traceback.format_exc(limit=-8)
+            failures[arm.name] = format_failure(error, frames=8)
     arrays, failures = setup.design.merge_failures(arrays, failures)
     if coins is not None:
         arrays["coins"] = coins
