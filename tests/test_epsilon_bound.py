@@ -65,10 +65,11 @@ def test_credibility_is_not_rounded_up(failure_probability, shown):
     assert str(make().certainty) == "failure probability 0.05"
 
 
-def test_a_bound_is_told_rounded_down_and_a_claim_not_at_all():
+def test_a_bound_is_rounded_down_and_a_claim_up():
     assert str(make(epsilon=1.02996)).startswith("ε ≥ 1.029 at")
     assert make(epsilon=1.03004).describe(1.03).startswith("ε ≥ 1.03004 at")
-    assert str(Claim(1.0299996, 1e-5)).startswith("(1.0299996, 1e-05)-DP")
+    assert str(Claim(1.0299996, 1e-5)).startswith("(1.03, 1e-05)-DP")
+    assert str(Claim(1.0301, 1e-5)).startswith("(1.0301, 1e-05)-DP")
 
 
 def test_the_path_can_be_read_at_any_trial():

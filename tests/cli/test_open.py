@@ -111,8 +111,9 @@ def test_a_single_failed_training_is_inconclusive(capsys, sealed):
 def test_bad_outputs_and_keys_are_found_before_a_look_is_spent(capsys, sealed, tmp_path):
     scores = scored(sealed)
     (tmp_path / "link.json").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "file").touch()
     for option, value, reason in (
-        ("--report", tmp_path / "no" / "r.html", "no such folder"),
+        ("--report", tmp_path / "file" / "r.html", "its folder cannot be created"),
         ("--receipt", sealed / "coins.json", "belongs to a seal"),
         ("--model-card", sealed / "commitment.json", "belongs to a seal"),
         ("--receipt", tmp_path / "link.json", "symbolic link"),

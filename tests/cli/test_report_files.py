@@ -68,7 +68,7 @@ def test_a_report_of_a_store_is_a_page(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT))
     lidp(capsys, "audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 3, "--quiet", "--store", "n.db")
-    for name, message in (("n.pdf", "not .pdf"), ("n.json", "lidp report writes a page")):
+    for name, message in (("n.pdf", "not .pdf"), ("n.json", "add --format json")):
         code, _, err = lidp(capsys, "report", "n.db", "-o", name)
         assert code == 2
         assert message in err

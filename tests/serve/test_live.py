@@ -2,7 +2,7 @@ import pytest
 
 from lidp import LeaveOneOut, Target
 from lidp.engine import follower
-from lidp.errors import StoreError
+from lidp.errors import AuditFailed, StoreError
 from lidp.result import Verdict
 from lidp.serve import live
 from lidp.serve.listing import State
@@ -93,11 +93,15 @@ def test_failed_trials_are_counted_with_their_reasons(tmp_path):
 
 
 def test_an_audit_in_which_all_trials_fail_says_so(tmp_path):
-    interrupted(tmp_path / "a.db", 10, target=Target(broken, Numbers(), closeness), trials=11)
+    def fails():
+        with pytest.raises(AuditFailed):
+            run(Target(broken, Numbers(), closeness), store=tmp_path / "a.db", trials=11)
+
+    fails()
     audit = LiveAudit(tmp_path / "a.db")
     snapshot = audit.look()
-    assert snapshot.failed_trials == snapshot.done == 10
-    interrupted(tmp_path / "a.db", 1, target=Target(broken, Numbers(), closeness), trials=11)
+    assert snapshot.failed_trials == snapshot.done == 8  # after which the audit stops
+    fails()
     ended = audit.look()
     assert ended.result is None
     assert "all 11 trials failed, the first with: RuntimeError: never works" in ended.problem
