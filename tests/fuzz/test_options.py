@@ -68,7 +68,7 @@ BOUNDED = {
     "simulate": ["--trials", "4", "--canaries", "3", "--dimension", "20"],
     "resume": ["--workers", "1"],
 }  # fmt: skip
-LEFT_OUT = {
+COMMANDS_LEFT_OUT = {
     "audit-catalogue",  # dozens of audits
     "serve",  # listens until it is stopped; see tests/cli/test_serve.py
 }
@@ -79,7 +79,7 @@ def _commands():
     """Return all commands with their options; a flag takes no value."""
     commands = {}
     for name, command in typer.main.get_command(app).commands.items():
-        if name in LEFT_OUT:
+        if name in COMMANDS_LEFT_OUT:
             continue
         for words, leaf in [
             ([name], command),
