@@ -110,6 +110,7 @@ def test_curve_without_a_family():
     assert result.effective_noise == 1
 
 
+@pytest.mark.slow
 def test_stronger_than_the_wager_on_one_run():
     """The wager may be looked at after every coin, and pays for it."""
     wager = CurveWager(GaussianCurve(0.5), canary_by_canary=True)

@@ -34,7 +34,7 @@ NULLS = {
 }
 
 
-@pytest.mark.parametrize(("trials", "canaries"), [(1, 60), (2, 600)])
+@pytest.mark.parametrize(("trials", "canaries"), [(1, 60), pytest.param(2, 600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("null", NULLS)
 def test_covers_mechanisms_with_the_claimed_curve(null, trials, canaries):
     curve, law = NULLS[null]
