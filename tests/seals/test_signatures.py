@@ -8,6 +8,7 @@ import pytest
 from lidp.errors import SealError
 from lidp.seals import make_receipt, open_seal, verify_receipt
 from lidp.seals.receipt import Receipt
+from tests.cli.invoke import lidp
 from tests.seals.sealed import gradients, scored
 
 pytest.importorskip("cryptography")
@@ -87,3 +88,19 @@ def test_without_cryptography_the_message_names_the_extra(tmp_path):
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'lidp[signing]'" in out.stdout
+
+
+def test_opening_again_keeps_a_signed_receipt(tmp_path, capsys):
+    private, public = key_pair(tmp_path, "k")
+    gradients(tmp_path / "s")
+    receipt = tmp_path / "s" / "receipt.json"
+    opening = ("open", tmp_path / "s", "--scores", scored(tmp_path / "s"))
+    assert lidp(capsys, *opening)[0] == 0
+    assert lidp(capsys, *opening, "--sign", private)[0] == 0
+    signed = receipt.read_bytes()
+    code, _, err = lidp(capsys, *opening)
+    assert code == 2
+    assert "receipt.json is signed; add --sign KEY" in err
+    assert receipt.read_bytes() == signed
+    assert lidp(capsys, *opening, "--receipt", tmp_path / "other.json")[0] == 0
+    assert lidp(capsys, "verify", receipt, "--public-key", public)[0] == 0

@@ -16,7 +16,7 @@ from lidp.errors import InvalidArgument, SealError
 from lidp.result import Verdict
 from lidp.seals import OpenedSeal, Receipt, make_receipt, open_seal
 from lidp.seals.files import replace_file
-from lidp.seals.receipt import model_card
+from lidp.seals.receipt import model_card, read_receipt
 from lidp.seals.sealed_run import RECEIPT, read_commitment
 
 HELP = f"""Open sealed runs with the scores of their candidates.
@@ -74,6 +74,8 @@ def command(
     _check_outputs(outputs, [*(scores or []), *([] if sign is None else [sign])], folders)
     if sign is not None:
         Receipt({}).signed(sign)  # a key that cannot be used is found before a look is spent
+    elif _is_signed(receipt):
+        raise InvalidArgument(f"{receipt} is signed; add --sign KEY, or write to another file with --receipt")
     opened = open_seal(folders, scores or [], failed=_reasons(failed or [], len(folders)), last=last)
     if opened.result is None:
         _print_sealed(opened, as_json=as_json)
@@ -115,6 +117,13 @@ def _check_output(file: Path, folders: list[Path]) -> None:
         raise InvalidArgument(f"{file} belongs to a seal, which must not be changed; choose another name")
     if file.is_symlink():
         raise SealError(f"{file} is a symbolic link; choose another name")
+
+
+def _is_signed(receipt: Path) -> bool:
+    try:
+        return "signature" in read_receipt(receipt).plain
+    except (OSError, SealError):  # there is none yet, or it is no receipt
+        return False
 
 
 def _reasons(texts: list[str], folders: int) -> dict[int, str]:
