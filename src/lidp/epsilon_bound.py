@@ -217,11 +217,11 @@ class EpsilonBound:
         if not self.curve.has_family:
             return f"leaks more than {self.curve} allows"
         name, claimed = self.curve.describe_noise()
-        by = f"ε ≥ {at_least(self.epsilon)} by the same accountant"
+        behaves = f"behaves as if its {name} were"
         if self.effective_noise == 1:
-            return f"behaves as if its {name} were below the {claimed:.4g} that was claimed: {by}"
-        noise = at_most(claimed * self.effective_noise)
-        return f"behaves as if its {name} were at most {noise}, where {claimed:.4g} was claimed: {by}"
+            return f"{behaves} below the {claimed:.4g} that was claimed; this evidence does not tell by how much"
+        noise, epsilon = at_most(claimed * self.effective_noise), at_least(self.epsilon)
+        return f"{behaves} at most {noise}, where {claimed:.4g} was claimed: ε ≥ {epsilon} by the same accountant"
 
     def __str__(self) -> str:
         return self.describe()
