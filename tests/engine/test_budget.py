@@ -95,6 +95,7 @@ def test_a_record_of_extensions_that_cannot_be_is_damage(tmp_path, budget):
         lidp.result_of(tmp_path / "a.db")
 
 
+@pytest.mark.slow
 def test_true_claims_survive_extensions_that_are_decided_by_looking(tmp_path):
     """A tight claim, extended whenever it is not refuted: refuted in at most β of the audits, up to chance."""
     claim = Claim(epsilon=1.0)

@@ -68,6 +68,7 @@ def test_resuming_half_an_audit_is_the_same(tmp_path):
     same(run(target, trials=1000, store=tmp_path / "a.db"), run(target, trials=1000))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_and_resumed(tmp_path):
     """SIGKILL of the whole process group, each time after some more trials (20 kills are in tests/faults).
 

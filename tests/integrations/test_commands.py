@@ -46,6 +46,7 @@ def test_the_same_seed_gives_the_same_on_any_number_of_workers():
     np.testing.assert_array_equal(one.scores.flips()[0], two.scores.flips()[0])
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_now_and_then(tmp_path):
     """The audit goes on; failures are outcomes, each with its reason and its log."""
     found = audit(f"{PROGRAM} --noise 0.05 --fail 4", trials=30, pilots=0, logs=tmp_path, claim=Claim(50.0, 1e-5))
@@ -58,6 +59,7 @@ def test_a_program_that_fails_now_and_then(tmp_path):
     assert kept[0].read_text() == "the disk is on fire\n"
 
 
+@pytest.mark.slow
 def test_one_failure_in_twenty_does_not_keep_a_leak_from_being_found():
     found = audit(f"{PROGRAM} --noise 0.05 --fail 20", trials=40, workers=2, seed=9)  # trials 0 and 2 fail
     assert found.verdict is Verdict.REFUTED

@@ -83,6 +83,7 @@ def test_half_the_noise_falls_in_four_runs_canary_by_canary():
         assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_missing_clipping_falls_by_clients_of_a_pool_and_not_by_updates():
     """A server that clips in the first round only: updates are planted after clipping, clients with data before it."""
     unclipped = FederatedAveraging(noise=4.0, stated=4.0, clips=False)

@@ -38,7 +38,7 @@ def audit(loop, **options):
     return audit_jax(loop, make_records(), **ACCOUNTANT | AUDIT | options)
 
 
-@pytest.mark.parametrize("loop", [train, train_with_optax])
+@pytest.mark.parametrize("loop", [train_with_optax, pytest.param(train, marks=pytest.mark.slow)])
 def test_correct_training_stands(loop):
     result = audit(loop, trials=4, pilots=2)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -62,7 +62,7 @@ def test_false_alarms_when_canaries_count_as_independent():
     assert_covers(verdicts.count(Verdict.REFUTED), 60, 0.05)
 
 
-@pytest.mark.parametrize("loop", [train, train_with_optax])
+@pytest.mark.parametrize("loop", [train, pytest.param(train_with_optax, marks=pytest.mark.slow)])
 def test_half_of_the_noise_is_refuted(loop):
     result = audit(partial(loop, noise=NOISE / 2), trials=16)
     assert result.verdict is Verdict.REFUTED

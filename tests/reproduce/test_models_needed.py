@@ -1,8 +1,11 @@
 """Models are counted per design, and needed numbers are interpolated."""
 
+import pytest
+
 from lidp.reproduce.models_needed import WAYS, models_to_reach, run_way
 
 
+@pytest.mark.slow
 def test_models_needed_counts_two_models_per_leave_one_out_trial_and_one_per_coin_flip_trial():
     assert WAYS["many canaries"].design(2048).canaries == 32  # √n of the half that is not for tuning
     rows = run_way({"way": "many canaries", "trials": 512, "repetition": 0})

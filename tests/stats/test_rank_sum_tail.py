@@ -68,6 +68,7 @@ def test_bound_falls_with_the_sum():
     assert bounds[-1] < 1e-6
 
 
+@pytest.mark.slow
 def test_bound_is_close_to_the_best_rule_for_many_coins():
     """The rule that sorts by certainty is the best one; its tail is simulated."""
     coins, law = 20_000, certainty_law(GaussianCurve(0.5))
@@ -106,6 +107,7 @@ def test_certain_outputs_are_never_unlikely():
     assert tail_bound(50.0, weights, law) == 1.0
 
 
+@pytest.mark.slow
 def test_rounding_error_is_added_for_very_many_coins():
     """The Fourier transform of the law of one term is raised to the power of the number of coins, with its rounding error."""
     coins, share = 10**8, 0.3

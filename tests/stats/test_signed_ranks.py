@@ -25,6 +25,7 @@ def test_twice_the_claimed_information_is_refuted_by_one_run():
     assert result.rates["p_value"] < 0.05
 
 
+@pytest.mark.slow
 def test_one_run_of_many_canaries_shows_nearly_the_true_epsilon():
     """True ε 1.99; the most powerful test, which knows all but the noise, has a median of 1.85 with 10,000 coins."""
     bounds = [bound(draw(0.5, 10_000, seed)).epsilon for seed in range(5)]

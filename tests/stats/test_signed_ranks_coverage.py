@@ -66,7 +66,7 @@ def test_covers_in_one_direction(direction):
     assert_covers(alarms, 200, BETA)
 
 
-@pytest.mark.parametrize("canaries", [1, 2, 20, 1000])
+@pytest.mark.parametrize("canaries", [1, 2, 20, pytest.param(1000, marks=pytest.mark.slow)])
 def test_covers_randomized_response(canaries):
     """The law of a pure point has one certainty: the test is a count of right guesses."""
     draw = randomized_response(1, canaries, 1.0)
@@ -74,6 +74,7 @@ def test_covers_randomized_response(canaries):
     assert_covers(alarms, 300, BETA)
 
 
+@pytest.mark.slow
 def test_covers_rules_that_look_at_all_outputs():
     """Scores of one canary may use the outputs about others, as long as those are independent."""
     law = gaussian_scores(1.0)

@@ -158,6 +158,7 @@ def test_coins_and_noise_from_one_seed_break_the_wager(shared):
         assert_covers(alarms, 100, BETA)
 
 
+@pytest.mark.slow
 def test_picking_the_best_threshold_afterwards_breaks_the_bound():
     """The plain maximum over thresholds, at the full failure probability, on the scores that are reported.
 

@@ -49,6 +49,7 @@ def test_refusing_a_second_writer_preserves_the_write_ahead_log(store):
     assert finished(store.path) == 2
 
 
+@pytest.mark.slow
 def test_report_during_resume_loses_no_trial(tmp_path):
     """Regression: `lidp resume` read its store as a plain file, and then every reader deleted the log."""
     path, gate = tmp_path / "a.db", tmp_path / "gate"
