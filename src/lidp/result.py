@@ -77,7 +77,7 @@ class AuditResult:
     computed_with: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """package versions that computed the bound from the scores, possibly later ones"""
     leak: str = ""
-    """pair audits only: where the outputs of the two data sets differ most, in words"""
+    """pair audits only: the part of the output that leaks, found in further runs if the claim is refuted, with its counts"""
     transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
     """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
 

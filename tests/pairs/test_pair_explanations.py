@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+import lidp
 from lidp import Claim, Verdict, audit_pair
 from tests.pairs.mechanisms import one_by_one
+from tests.stores import edit
 
 
 def counted_runs(leak):
@@ -19,7 +21,7 @@ def wide_laplace(dataset, rng):
 
 @pytest.mark.parametrize("failing", [False, True])
 @pytest.mark.parametrize("kind", ["views", "boosted"])
-def test_explanation_counts_the_runs_of_the_bound(kind, failing):
+def test_explanation_counts_the_runs_of_the_bound(kind, failing, tmp_path):
     base = one_by_one(0.4) if kind == "views" else wide_laplace
 
     def mechanism(dataset, rng):
@@ -27,7 +29,11 @@ def test_explanation_counts_the_runs_of_the_bound(kind, failing):
             raise ValueError("now and then")
         return base(dataset, rng)
 
-    result = audit_pair(mechanism, 0, 1, claim=Claim(1.0 if kind == "views" else 2.5), runs=6000)
+    store = tmp_path / "a.db"
+    searched = audit_pair(mechanism, 0, 1, claim=Claim(1.0 if kind == "views" else 2.5), runs=6000, store=store)
+    assert sum(counted_runs(searched.leak)) == 64 if not failing else 48 < sum(counted_runs(searched.leak)) < 64
+    edit(store, "DELETE FROM facts WHERE name = 'leak_search'")  # as in stores of versions that did not search
+    result = lidp.result_of(store)
     assert result.verdict is Verdict.REFUTED
     assert result.bound.trials not in (64, 128, 256, 512, 1024, 2048, 4096)  # it fell within a block
     assert sum(counted_runs(result.leak)) == result.bound.trials - result.failed_runs

@@ -64,7 +64,7 @@ def test_right_ones_pass_and_wrong_ones_fail_with_all_that_is_needed(session):
             "*leak     value*runs on d0*",
             "*seed     *; pytest --dp-seed=5 repeats the session",
             "*witness  lidp witness *test_suite.py-test_wrong-*-1.json checks it again",
-            "dp: 4 assertions, *runs, budget quick, false-alarm probability of the session 1e-06, --dp-seed=5",
+            "dp: 4 assertions, 1 refuted, * runs, budget quick, false-alarm probability 9e-07 of 1e-06 used, --dp-seed=5",
         ]
     )
     (witness,) = (session.path / "dp-witnesses").glob("test_suite.py-test_wrong-*-1.json")
@@ -98,7 +98,7 @@ def test_a_random_seed_is_printed(session):
 
 def test_budgets_scale_runs(session):
     result = session("-k", "test_right and 0", "--dp-budget=nightly")
-    result.stdout.fnmatch_lines(["dp: 1 assertions, 50,000 runs, budget nightly*"])
+    result.stdout.fnmatch_lines(["dp: 1 assertion, 0 refuted, 50,000 runs, budget nightly*"])
 
 
 def test_a_failure_probability_of_ones_own(session):

@@ -7,6 +7,7 @@ import pytest
 
 import lidp
 from lidp import CoinFlip, LeaveOneOut, TargetSpec, Verdict, Wilson
+from lidp.report.assertions import AssertionRow, SessionReport
 from lidp.report.comparison import Comparison
 from tests.browsing import CONTRASTS, NEEDS_BROWSER, PROBLEMS, axe, open_browser
 from tests.report.curve_results import CURVE_RESULTS
@@ -48,6 +49,17 @@ def results():
     }
 
 
+def session_report():
+    """The assertions of a test session, one of them refuted, with long and hostile names."""
+    claim = "(1, 0)-DP under add-remove neighbours"
+    rows = [
+        AssertionRow("test_a.py::test_right", 1, "noisy_count", claim, "not refuted", "ε ≥ 0.4", 900, 900, 4e-7, 7, ""),
+        AssertionRow("t" * 300, 1, EVIL, claim, "refuted", "ε ≥ 1.01", 151, 900, 4e-7, 8, f"{EVIL}\n  leak     value"),
+        AssertionRow("t" * 300, 1, EVIL, claim, "refuted", "ε ≥ 1.01", 0, 900, 0.0, 8, EVIL, repeats=True),
+    ]
+    return SessionReport.of(rows, failure_probability=1e-6, budget="quick", seed=5)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
@@ -58,6 +70,7 @@ def pages(tmp_path_factory):
     return written | {
         "compare": (points.write(folder / "compare.html"), None),
         "compare-curves": (curves.write(folder / "compare-curves.html"), None),
+        "assertions": (session_report().write(folder / "assertions.html"), None),
     }
 
 
@@ -124,6 +137,17 @@ def test_everyone_can_read_it(browser, pages, name, scheme, width):
     contrasts = browser.execute_script(CONTRASTS)
     assert len(contrasts) > 20
     assert [(words, contrast) for words, contrast in contrasts if contrast < 4.5] == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
+def test_everyone_can_read_the_assertions_of_a_session(browser, pages, scheme, width):
+    show(browser, pages["assertions"][0], scheme=scheme, width=width)
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.scripts.length + performance.getEntriesByType('resource').length") == 0
+    assert browser.execute_script("return document.querySelectorAll('tbody tr').length") == 3
+    assert axe(browser) == ([], [])
+    assert browser.execute_script(PROBLEMS) == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_checks_see_what_is_wrong(browser, pages):

@@ -26,12 +26,18 @@ from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
 from lidp.engine.watchers import WatchOption, choose_watch, reporting_the_end
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
-from lidp.result import AuditInterrupted, AuditResult
+from lidp.pairs.classifier import UNCERTAIN
+from lidp.pairs.leaks import LeakFinding
+from lidp.result import AuditInterrupted, AuditResult, Verdict
+from lidp.scores import Scores
 from lidp.store import Store
 from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.target import plain_preparation
 from lidp.trials.executors import Executor
 from lidp.trials.probe import refuse_shared_randomness
+
+LEAK = "leak_search"
+"""Name of the fact in a store that holds what the search for the leak found."""
 
 
 class AuditLoop:
@@ -54,6 +60,7 @@ class AuditLoop:
         self.flushed = self.started
         self.recorder: Recorder | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
+        self.leak: LeakFinding | None = None
         self.first_trials = FirstTrials()
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
@@ -76,6 +83,8 @@ class AuditLoop:
                 if self.ledger.missing() and not self.ledger.stopped:
                     self._run_missing(executor, interrupts)
                 result = self.result()
+                if result.verdict is Verdict.REFUTED and self._find_leak(executor, interrupts, result.bound.trials):
+                    result = self.result()
                 with interrupts.deferred():
                     self._keep_explanation(result)
                 return result
@@ -152,6 +161,25 @@ class AuditLoop:
             if self.store is not None:
                 self.store.keep_preparation(arrays, prepared.models)
 
+    def _find_leak(self, executor: Executor, interrupts: Interrupts, rows: int) -> bool:
+        """Search for the part of the output that leaks, unless that is done; return whether it was."""
+        known = self.leak or self._stored_leak()
+        search = self.procedure.leak_search(self.plan, rows, known)
+        if search is None:
+            return False
+        setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
+        leak = search(setup, executor)
+        if interrupts.seen:
+            raise Interrupted  # the interrupt may be why nothing was found
+        with interrupts.deferred():
+            self.leak = leak
+            if self.store is not None:
+                self.store.keep_fact(LEAK, leak.to_dict())
+        return True
+
+    def _stored_leak(self) -> LeakFinding | None:
+        return None if self.store is None else LeakFinding.from_plain(self.store.fact(LEAK))
+
     def _must_flush(self, records: Sequence[TrialRecord]) -> bool:
         # Blocks of runs are large, and the next one may be unnecessary: bet on each at once.
         at_once = bool(records) and self.ledger.scorer.learns
@@ -199,9 +227,6 @@ class AuditLoop:
         provisional = not plan.method.anytime and scores.trials < plan.rows
         refuted = bound.refutes(plan.claim)
         could_refute = refuted or provisional or self.procedure.could_refute(plan, scores)
-        leak = ledger.scorer.explain(scores)
-        if not leak and self.store is not None:
-            leak = str(self.store.fact("leak") or "")
         return AuditResult(
             verdict=judge(bound, plan.claim, provisional=provisional, could_refute=could_refute),
             bound=bound,
@@ -220,8 +245,18 @@ class AuditLoop:
             computed_with=versions(),
             seconds=time.monotonic() - self.started,
             configuration=plan.configuration,
-            leak=leak,
+            leak=self._describe_leak(scores, refuted),
         )
+
+    def _describe_leak(self, scores: Scores, refuted: bool) -> str:
+        """Return where the data sets differ: what the search found, if the claim is refuted, otherwise what the scorer says."""
+        finding = self.leak or self._stored_leak()
+        if refuted and finding is not None:
+            return finding.text
+        words = self.ledger.scorer.explain(scores)
+        if refuted and words.startswith(UNCERTAIN):
+            return "not found in the runs of the audit; resume the audit to search in further runs"
+        return words or ("" if self.store is None else str(self.store.fact("leak") or ""))
 
 
 def read_trials(plan: AuditPlan, store: Store) -> list[TrialRecord]:

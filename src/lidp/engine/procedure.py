@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lidp._runtime.workers import use_one_core
+from lidp.arrays import Bools
 from lidp.claim import Claim
 from lidp.designs import Design, PairRuns
 from lidp.engine.plan import AuditPlan
@@ -18,6 +20,8 @@ from lidp.engine.scorer import CanaryScorer, Scorer, StoredPredictions
 from lidp.errors import AuditFailed, InvalidArgument, LidpError, MethodNotApplicable
 from lidp.pairs.boosting import default_classifier
 from lidp.pairs.classifier import Classifier
+from lidp.pairs.leaks import LeakFinding, find_leak, looks_after
+from lidp.pairs.runner import Block
 from lidp.pairs.scorer import PairScorer
 from lidp.pairs.search import PairSearch
 from lidp.pairs.setup import PairSetup
@@ -31,6 +35,8 @@ from lidp.trials.setup import Setup
 from lidp.trials.trial import TrialSetup
 
 Prepared = Mapping[str, NDArray[Any]]
+LeakSearch = Callable[[Any, Executor], LeakFinding]
+"""A search for the leak, given the setup of the audit and what runs its trials."""
 _FEW_TRIALS = 1024
 
 
@@ -56,6 +62,13 @@ class Procedure(ABC):
     @abstractmethod
     def could_refute(self, plan: AuditPlan, scores: Scores) -> bool:
         """Return whether the leakiest mechanism would have been refuted with equally many trials and failures."""
+
+    def leak_search(self, plan: AuditPlan, rows: int, known: LeakFinding | None) -> LeakSearch | None:
+        """Return a search for the part of the output that leaks, in further runs; None if there is nothing to search.
+
+        The claim was refuted after ``rows`` rows; ``known`` is what an earlier search found.
+        """
+        return None
 
 
 class CanaryProcedure(Procedure):
@@ -145,6 +158,14 @@ class PairProcedure(Procedure):
         staked = int((~scores.failed[first_block:]).sum())
         return bool(staked * np.log1p(np.exp(-plan.claim.epsilon)) > np.log(1 / plan.failure_probability))
 
+    def leak_search(self, plan: AuditPlan, rows: int, known: LeakFinding | None) -> LeakSearch | None:
+        """See :class:`Procedure`. A user's classifier explains itself; a search that found nothing may go on with more runs."""
+        if plan.options.get("classifier") is not None:
+            return None
+        if known is not None and (known.found or known.runs >= looks_after(rows)[-1]):
+            return None
+        return partial(_search_leak, used=rows)
+
 
 _PROCEDURES: dict[type[Design], type[Procedure]] = {PairRuns: PairProcedure}
 
@@ -194,6 +215,23 @@ def _check_pair(setup: PairSetup, claim: Claim) -> LidpError | None:
     except LidpError as error:
         return error
     return None
+
+
+def _search_leak(setup: PairSetup, executor: Executor, *, used: int) -> LeakFinding:
+    """Search for the leak where the executor runs trials: this runs the mechanism."""
+
+    def run(number: int, coins: Bools) -> Block:
+        if not executor.separate_processes:
+            with use_one_core():
+                return _run_block(setup, number, coins)
+        block: Block = executor.run_work(partial(_run_block, setup, number, coins), executor.time_limit)
+        return block
+
+    return find_leak(run, setup.seed, used)
+
+
+def _run_block(setup: PairSetup, number: int, coins: Bools) -> Block:
+    return setup.runner.run(number, coins)
 
 
 def _copy_classifier(classifier: Classifier | None) -> Classifier | None:

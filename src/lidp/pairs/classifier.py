@@ -7,27 +7,18 @@ coins per bin, and all views predict, weighted by their success so far.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from lidp.arrays import Bools, Floats, Ints
+from lidp.arrays import Bools, Floats
 from lidp.pairs.columns import Columns
-from lidp.pairs.outputs import TEXTS_PER_BLOCK
+from lidp.pairs.views import Cuts, Recurring, choose_views
 
-_BINS = 64
-"""Bins per view, at most; one of them is for missing values."""
-_PAIRED = 6
-"""The first columns, of which every pair has views."""
-_FEW_VALUES = 14
-"""A column of at most this many distinct values gets one bin per value in views of two columns."""
-_MOST_RECURRING = 512
-"""Distinct whole outputs that are counted, at most."""
+UNCERTAIN = "no output for certain"
+"""How the explanation begins if no difference is significant."""
 
 
 class Classifier(Protocol):
@@ -65,69 +56,11 @@ class OnlineClassifier(ABC):
         """Return in words where the outputs of the two data sets differ most."""
 
 
-@dataclass(frozen=True)
-class _Cuts:
-    """A view of one or two columns, cut into intervals that include their lower end; missing values have their own bin."""
-
-    names: tuple[str, ...]
-    cuts: tuple[Floats, ...]
-
-    def bins_of(self, columns: Columns) -> Ints:
-        values = columns.select(self.names)
-        bins = np.zeros(len(values), dtype=np.int64)
-        for k, cuts in enumerate(self.cuts):
-            column = values[:, k]
-            inside = np.searchsorted(cuts, column, side="right")
-            bins = bins * (len(cuts) + 2) + np.where(np.isnan(column), len(cuts) + 1, inside)
-        return bins
-
-    @property
-    def bins(self) -> int:
-        return int(np.prod([len(cuts) + 2 for cuts in self.cuts]))
-
-    def describe(self, index: int) -> str:
-        words = []
-        for name, cuts in reversed(list(zip(self.names, self.cuts, strict=True))):
-            index, inside = divmod(index, len(cuts) + 2)
-            if inside == len(cuts) + 1:
-                words.append(f"no {name}")
-            elif inside == 0:
-                words.append(f"{name} below {cuts[0]:.4g}" if len(cuts) else f"any {name}")
-            elif inside == len(cuts):
-                words.append(f"{name} of at least {cuts[-1]:.4g}")
-            elif np.nextafter(cuts[inside - 1], np.inf) == cuts[inside]:
-                words.append(f"{name} = {cuts[inside - 1]:.4g}")
-            else:
-                words.append(f"{name} from {cuts[inside - 1]:.4g} to {cuts[inside]:.4g}")
-        return " and ".join(reversed(words))
-
-
-@dataclass
-class _Recurring:
-    """A view of whole outputs: one bin for each of the most frequent ones."""
-
-    identities: Floats
-    texts: tuple[str, ...]
-
-    def bins_of(self, columns: Columns) -> Ints:
-        order = np.argsort(self.identities, kind="stable")
-        ranked = self.identities[order]
-        at = np.minimum(np.searchsorted(ranked, columns.identities), len(ranked) - 1)
-        return np.where(ranked[at] == columns.identities, order[at], -1)
-
-    @property
-    def bins(self) -> int:
-        return len(self.identities)
-
-    def describe(self, index: int) -> str:
-        return f"output {self.texts[index]}"
-
-
 class Views(OnlineClassifier):
     """The default classifier."""
 
     def __init__(self) -> None:
-        self._views: list[_Cuts | _Recurring] = []
+        self._views: list[Cuts | Recurring] = []
         self._counts = np.zeros((0, 1, 2))
         self._trust = np.zeros(0)
         self._coins = np.zeros(2)
@@ -171,7 +104,7 @@ class Views(OnlineClassifier):
         past = [columns for columns, _ in self._seen] or [outputs]
         names = tuple(dict.fromkeys(name for columns in past for name in columns.names))
         values = np.concatenate([columns.select(names) for columns in past])
-        self._views = _choose(names, values, past)
+        self._views = choose_views(names, values, past)
         width = max(view.bins for view in self._views)
         self._counts = np.zeros((len(self._views), width, 2))
         self._trust = np.full(len(self._views), 1 / len(self._views))
@@ -212,70 +145,8 @@ class Views(OnlineClassifier):
                 words = f"{' '.join(view.describe(index).split())[:160]}: {counted}"
         if self._coins.sum() < (self._runs if runs is None else runs):
             words += f" (counted in {self._coins.sum():,.0f} of the runs)"
-        return words if best > 0 else f"no output for certain; most of all {words}"
+        return words if best > 0 else f"{UNCERTAIN}; most of all {words}"
 
 
 _KEPT = 100_000
 """Past runs from which new views learn, at most."""
-
-
-def _choose(names: Sequence[str], values: Floats, past: Sequence[Columns]) -> list[_Cuts | _Recurring]:
-    runs = len(values)
-    sizes = [bins for bins in (4, 8, 16, 32, 62) if bins <= max(4, runs // 24)]
-    views: list[_Cuts | _Recurring] = []
-    useful = []
-    for k, name in enumerate(names):
-        column = values[:, k]
-        known = column[~np.isnan(column)]
-        missing = len(known) < runs
-        if len(known) and (missing or known.min() < known.max()):
-            useful.append((name, known))
-            fine = dict.fromkeys(
-                tuple(_cuts(known, bins)) for bins in (sizes if len(names) <= 8 else sizes[:: len(sizes) - 1 or 1])
-            )
-            views += [_Cuts((name,), (np.array(cuts),)) for cuts in fine]
-    for (one, first), (other, second) in itertools.combinations(useful[:_PAIRED], 2):
-        views += [_Cuts((one, other), (_few_cuts(first, bins), _few_cuts(second, bins))) for bins in (3, 7)]
-    recurring = _commonest(past)
-    if recurring is not None:
-        views.append(recurring)
-    return views or [_Cuts((names[0] if names else "value",), (np.zeros(0),))]
-
-
-def _few_cuts(known: Floats, bins: int) -> Floats:
-    """Return the cuts of a column in a view of two columns: all values if there are few, otherwise quantiles."""
-    values = np.unique(known)
-    if len(values) <= _FEW_VALUES:
-        return values
-    return np.unique(np.quantile(known, np.arange(1, bins) / bins, method="lower"))
-
-
-def _cuts(known: Floats, bins: int) -> Floats:
-    """Return where to cut a column: at its quantiles and around frequent values."""
-    values, counts = np.unique(known, return_counts=True)
-    frequent = values[counts >= max(2, len(known) / (2 * bins))]
-    quantiles = (
-        np.quantile(known, np.arange(1, bins) / bins, method="lower")
-        if np.isfinite(known).all()
-        else values[1 :: max(1, len(values) // bins)]
-    )
-    if len(frequent):
-        order = np.argsort(-counts[np.searchsorted(values, frequent)], kind="stable")[: bins // 2]
-        frequent = frequent[order]
-    cuts: Floats = np.unique(np.concatenate([quantiles, frequent, np.nextafter(frequent, np.inf)]))
-    return cuts[: _BINS - 2]
-
-
-def _commonest(past: Sequence[Columns]) -> _Recurring | None:
-    """Return a view of the outputs that have recurred, None if none has."""
-    counts: dict[float, int] = {}
-    described: dict[float, Columns] = {}
-    for columns in past:
-        for identity in columns.identities[:TEXTS_PER_BLOCK].tolist():
-            counts[identity] = counts.get(identity, 0) + 1
-            described.setdefault(identity, columns)
-    often = sorted((identity for identity, count in counts.items() if count > 1), key=lambda identity: -counts[identity])
-    often = often[:_MOST_RECURRING]
-    if not often:
-        return None
-    return _Recurring(np.array(often), tuple(described[identity].describe(identity) for identity in often))
