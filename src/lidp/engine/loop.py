@@ -21,6 +21,7 @@ from lidp.engine.first_trials import FirstTrials
 from lidp.engine.judge import judge
 from lidp.engine.ledger import Ledger
 from lidp.engine.outcome import OUTCOME, Outcome
+from lidp.engine.pace import Pace
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
@@ -55,6 +56,7 @@ class AuditLoop:
         self.recorder: Recorder | None = None
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.first_trials = FirstTrials()
+        self.pace = Pace()
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
@@ -119,6 +121,7 @@ class AuditLoop:
                     raise Interrupted  # the interrupt may be why these trials failed: they are run again
                 with interrupts.deferred():
                     self.recorder.add(records)
+                    self._note_pace(records)
                     if self._must_flush(records):
                         self._flush()
                 if self.ledger.stopped:
@@ -160,13 +163,21 @@ class AuditLoop:
     def _flush(self) -> None:
         """Write finished trials to the store, bet on them, and report progress."""
         if self.recorder is not None:
+            first, start = not self.ledger.bet_trials, time.monotonic()
             self.ledger.add(self.recorder.write())
+            if first and self.ledger.bet_trials:
+                self.pace.pause(time.monotonic() - start)  # the code of bets is compiled
         self.flushed = time.monotonic()
         self._report_progress()
 
     def _keep_predictions(self, predictions: dict[int, Floats]) -> None:
         if predictions and self.store is not None and self.store.writable:
             self.store.keep_predictions(predictions)
+
+    def _note_pace(self, records: Sequence[TrialRecord]) -> None:
+        rows = self.plan.design.rows
+        finished = sum(rows(record.index + 1) - rows(record.index) for record in records)
+        self.pace.arrived(time.monotonic(), finished, [record.seconds for record in records])
 
     def _report_progress(self) -> None:
         if self.watch is not None:
@@ -179,6 +190,8 @@ class AuditLoop:
                     seconds=time.monotonic() - self.started,
                     failed=self.ledger.failed_trials,
                     unit=self.plan.design.unit,
+                    rate=self.pace.per_second(),
+                    may_stop=self.plan.stop_when == "refuted",
                 )
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lidp.rounding import claimed, fixed
+from lidp.rounding import claimed, duration, fixed
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Progress:
         seconds: elapsed seconds.
         failed: trials in which a run failed.
         unit: what is counted, in the plural.
+        rate: how many finish per second, without the first ones, which take longer; None until there are enough for an estimate.
+        may_stop: whether the audit ends before its budget if the claim is refuted.
     """
 
     done: int
@@ -28,6 +30,13 @@ class Progress:
     seconds: float
     failed: int
     unit: str = "trials"
+    rate: float | None = None
+    may_stop: bool = True
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest of the budget takes at this rate; None if there is no estimate."""
+        return seconds_left(self.done, self.planned, self.rate)
 
     def _repr_html_(self) -> str:
         from lidp._runtime.html_text import progress_bar
@@ -35,11 +44,22 @@ class Progress:
         return progress_bar(self.done, self.planned, str(self))
 
     def __str__(self) -> str:
-        rate = self.done / self.seconds if self.seconds > 0 else 0.0
-        left = (self.planned - self.done) / rate if rate else 0.0
-        speed = f"{rate:,.1f}" if rate < 1000 else f"{rate:,.0f}"
+        left = self.seconds_left
+        speed = ""
+        if self.rate and left:
+            speed = f", {per_second(self.rate)}/s, {'at most' if self.may_stop else 'about'} {duration(left)} left"
         bound = (
             "" if self.epsilon is None else f", ε ≥ {fixed(self.epsilon, 2)} (claim {claimed(self.claim, self.epsilon)})"
         )
         failed = f", {self.failed:,} failed" if self.failed else ""
-        return f"{self.done:,}/{self.planned:,} {self.unit}, {speed}/s, at most {left:,.0f} s left{bound}{failed}"
+        return f"{self.done:,}/{self.planned:,} {self.unit}{speed}{bound}{failed}"
+
+
+def seconds_left(done: int, planned: int, rate: float | None) -> float | None:
+    """Return how long the rest of a budget takes at a rate; None if there is no estimate of the rate."""
+    return None if not rate else max(planned - done, 0) / rate
+
+
+def per_second(rate: float) -> str:
+    """Return a rate in words."""
+    return f"{rate:,.3g}" if rate < 1000 else f"{rate:,.0f}"
