@@ -78,6 +78,8 @@ class AuditResult:
     """package versions that computed the bound from the scores, possibly later ones"""
     leak: str = ""
     """pair audits only: where the outputs of the two data sets differ most, in words"""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """what is suspicious about the mechanism or its scores; the verdict does not depend on it"""
     transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
     """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
 
@@ -171,6 +173,7 @@ class AuditResult:
             "preparation_models": self.preparation_models,
             "facts": dict(self.facts),
             "leak": self.leak,
+            "warnings": list(self.warnings),
             "failed_runs": self.failed_runs,
             "retried_trials": self.retried_trials,
             "unscored_canaries": self.unscored_canaries,
@@ -325,7 +328,7 @@ class AuditResult:
         return f"{done} x {self.bound.canaries:,} canaries, {self.models:,} models{prepared}"
 
     def _problems(self) -> list[str]:
-        problems = []
+        problems = list(self.warnings)
         if self.failed_runs or self.retried_trials:
             problems.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
         if self.unscored_canaries:
@@ -410,4 +413,5 @@ def _fields_from_plain(plain: Mapping[str, Any], methods: Iterable[type[Storable
         "configuration": dict(plain["configuration"]),
         "computed_with": dict(plain["computed_with"]),
         "leak": str(plain["leak"]),
+        "warnings": tuple(map(str, plain.get("warnings", ()))),  # older results have none
     }

@@ -48,7 +48,9 @@ class Target:
             data sets at once; each output must depend on its own data set and generator only. All randomness should come from
             ``rng``. A mechanism that can promise so has an attribute ``draws_only_from_rng = True``. Other mechanisms are run up
             to three more times before trials start in several processes, and up to five more times before an audit is resumed
-            in one process, to find random numbers that repeat; fast ones for about a second (:mod:`lidp.trials.probe`).
+            in one process, to find random numbers that repeat; fast ones for about a second (:mod:`lidp.trials.probe`). Those
+            without a preparation step run for about a second in a process of their own, to find noise that is the same in every run
+            (:mod:`lidp.trials.repeated_noise`).
         canaries: a :class:`~lidp.canaries.CanaryDistribution`.
         score: ``score(output, canary) -> float``, higher when the canary looks inserted. It may have
             ``many(output, canaries) -> array``. With a preparation step, both get its arrays as another argument.

@@ -25,14 +25,20 @@ from lidp.engine.pace import Pace
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
 from lidp.engine.progress import Progress
+from lidp.engine.uninformative_scores import FEWEST_TRIALS, warn_of_uninformative_scores
 from lidp.engine.watchers import WatchOption, choose_watch, reporting_the_end
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.result import AuditInterrupted, AuditResult
+from lidp.scores import Scores
 from lidp.store import Store
 from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.target import plain_preparation
 from lidp.trials.executors import Executor
 from lidp.trials.probe import refuse_shared_randomness
+from lidp.trials.repeated_noise import warn_of_repeated_noise
+
+WARNINGS = "warnings"
+"""Name of the fact in a store that lists the warnings about the mechanism."""
 
 
 class AuditLoop:
@@ -57,6 +63,9 @@ class AuditLoop:
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.first_trials = FirstTrials()
         self.pace = Pace()
+        self.warnings: list[str] = []
+        self._looked_at_scores = False
+        self._about_scores = ""
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
@@ -111,6 +120,8 @@ class AuditLoop:
         setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
         self.procedure.rehearse(self.plan, setup, executor)
         refuse_shared_randomness(executor, setup, self.ledger.whole_trials() if resumed else None)
+        if not resumed:
+            self._warn(warn_of_repeated_noise(executor, setup))
         self._report_progress()
         # An executor that yields nothing while it waits keeps this loop from writing: a timer thread writes then.
         self.recorder = Recorder(self.store, timer=not executor.yields_while_waiting)
@@ -167,8 +178,29 @@ class AuditLoop:
             self.ledger.add(self.recorder.write())
             if first and self.ledger.bet_trials:
                 self.pace.pause(time.monotonic() - start)  # the code of bets is compiled
+            self._look_at_scores()
         self.flushed = time.monotonic()
         self._report_progress()
+
+    def _look_at_scores(self) -> None:
+        """See once, after the first trials, whether their scores tell anything."""
+        if self._looked_at_scores or self.ledger.bet_trials < FEWEST_TRIALS or not self.plan.design.has_canaries:
+            return
+        self._looked_at_scores = True
+        scores = self.ledger.last_scores(self.plan.rows)
+        self._about_scores = "" if scores is None else warn_of_uninformative_scores(scores)
+
+    def _warn(self, warning: str) -> None:
+        """Keep a warning about the mechanism, also in the store. Progress and results show it."""
+        if warning:
+            self.warnings.append(warning)
+            if self.store is not None:
+                self.store.keep_fact(WARNINGS, self.warnings)
+
+    def _all_warnings(self, scores: Scores) -> tuple[str, ...]:
+        kept = self.warnings if self.store is None else self.store.fact(WARNINGS) or []
+        about_scores = warn_of_uninformative_scores(scores) if self.plan.design.has_canaries else ""
+        return tuple(map(str, kept)) + ((about_scores,) if about_scores else ())
 
     def _keep_predictions(self, predictions: dict[int, Floats]) -> None:
         if predictions and self.store is not None and self.store.writable:
@@ -192,6 +224,7 @@ class AuditLoop:
                     unit=self.plan.design.unit,
                     rate=self.pace.per_second(),
                     may_stop=self.plan.stop_when == "refuted",
+                    warnings=(*self.warnings, *filter(None, [self._about_scores])),
                 )
             )
 
@@ -234,6 +267,7 @@ class AuditLoop:
             seconds=time.monotonic() - self.started,
             configuration=plan.configuration,
             leak=leak,
+            warnings=self._all_warnings(scores),
         )
 
 

@@ -21,6 +21,7 @@ class Progress:
         unit: what is counted, in the plural.
         rate: how many finish per second, without the first ones, which take longer; None until there are enough for an estimate.
         may_stop: whether the audit ends before its budget if the claim is refuted.
+        warnings: what is suspicious about the mechanism or its scores.
     """
 
     done: int
@@ -32,6 +33,7 @@ class Progress:
     unit: str = "trials"
     rate: float | None = None
     may_stop: bool = True
+    warnings: tuple[str, ...] = ()
 
     @property
     def seconds_left(self) -> float | None:
@@ -39,9 +41,11 @@ class Progress:
         return seconds_left(self.done, self.planned, self.rate)
 
     def _repr_html_(self) -> str:
-        from lidp._runtime.html_text import progress_bar
+        from lidp._runtime.html_text import paragraph, progress_bar
 
-        return progress_bar(self.done, self.planned, str(self))
+        return progress_bar(self.done, self.planned, str(self)) + "".join(
+            paragraph(f"warning: {one}") for one in self.warnings
+        )
 
     def __str__(self) -> str:
         left = self.seconds_left

@@ -27,9 +27,10 @@ from lidp.integrations.gradient_canaries import (
 from lidp.integrations.parameter_arrays import ParameterArray, flatten
 from lidp.integrations.planting import Planting, Trained
 from lidp.integrations.record_sets import PooledRecords, copy_records
-from lidp.integrations.trainers import IDENTICAL_PILOTS, Loss, RecordLoss, pool_target
+from lidp.integrations.trainers import Loss, RecordLoss, pool_target
 from lidp.target import Output, Prepared, Target
 from lidp.training.transcript import SCORES_SEE, TranscriptScore
+from lidp.trials.repeated_noise import IDENTICAL_FIRST_STEPS, IDENTICAL_PILOTS
 
 Train = Callable[[Any, Any], Any]
 
@@ -202,10 +203,7 @@ class FirstSteps:
     def __call__(self, data: PlantedRecords, rng: np.random.Generator) -> Prepared:
         first, second = (self._run(data, step_rng) for step_rng in rng.spawn(2))
         if first.has_noise_of(second):
-            raise AuditFailed(
-                "two runs with different seeds had exactly the same noise: the loop seeds its generator itself. All runs would "
-                "have the same noise, and a true claim could be refuted. Remove that: the audit seeds every run differently"
-            )
+            raise AuditFailed(IDENTICAL_FIRST_STEPS)
         return Prepared({GROUP_SIZES: np.array(first.group_sizes)})
 
     def _run(self, data: PlantedRecords, rng: np.random.Generator) -> FirstStepPlanting:

@@ -18,17 +18,12 @@ from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
+from lidp.trials.repeated_noise import IDENTICAL_PILOTS
 
 Loss = Callable[[Any, Any], float]
 """Loss of a model on a record."""
 PoolLoss = Callable[[Any, int], float]
 """Loss of an output on the record of the pool with this number."""
-
-IDENTICAL_PILOTS = (
-    "two pilot runs with different seeds gave exactly the same result. Either the trainer ignores its seed, so that all runs would "
-    "have the same noise and a true claim could be refuted: use the seed. Or it adds no noise: to audit it anyway, train no pilot "
-    "models (pilots=0, --pilots 0)"
-)
 
 
 class PilotWarning(UserWarning):
