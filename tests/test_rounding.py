@@ -74,3 +74,19 @@ def test_claimed_shows_all_digits_where_a_bound_lies_between():
     assert rounding.claimed(4.22594402474479, 4.227) == "4.22594402474479"
     assert rounding.claimed(4.22594402474479, 4.3) == "4.23"
     assert rounding.claimed(4.22594402474479, 4.1) == "4.23"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 s"),
+        (0.0153, "0.015 s"),
+        (59.4, "59 s"),
+        (60, "1 min 0 s"),
+        (3599.7, "1 h 0 min"),
+        (7260, "2 h 1 min"),
+        (200_000, "2 d 7 h"),
+    ],
+)
+def test_durations_have_two_units_at_most(seconds, words):
+    assert rounding.duration(seconds) == words

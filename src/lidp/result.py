@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 INDEPENDENT_RUNS = "the mechanism's randomness comes from rng, or is independent from run to run"
 """Assumption of every bound: runs that share noise are not independent."""
+CHOSEN_CANARIES = "canaries"
+"""Name of the fact that says how many canaries were chosen by default, and why."""
 RETRIED = "the mechanism draws all its randomness from rng, so that a retried trial is the same run"
 """Further assumption of a bound if trials were retried."""
 
@@ -78,6 +80,8 @@ class AuditResult:
     """package versions that computed the bound from the scores, possibly later ones"""
     leak: str = ""
     """pair audits only: the part of the output that leaks, found in further runs if the claim is refuted, with its counts"""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """what is suspicious about the mechanism or its scores; the verdict does not depend on it"""
     transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
     """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
 
@@ -171,6 +175,7 @@ class AuditResult:
             "preparation_models": self.preparation_models,
             "facts": dict(self.facts),
             "leak": self.leak,
+            "warnings": list(self.warnings),
             "failed_runs": self.failed_runs,
             "retried_trials": self.retried_trials,
             "unscored_canaries": self.unscored_canaries,
@@ -279,11 +284,14 @@ class AuditResult:
         ]
         if self.leak:
             lines.append(f"  {'leak      ' if self.verdict is Verdict.REFUTED else 'difference'} {self.leak}")
-        if self.facts:
-            values = (
-                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in self.facts.items()
-            )
+        if CHOSEN_CANARIES in self.facts:
+            lines.append(f"  canaries   {self.facts[CHOSEN_CANARIES]}")
+        values = [
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.facts.items()
+            if name != CHOSEN_CANARIES
+        ]
+        if values:
             lines.append(f"  target     {', '.join(values)}")
         lines.extend(f"  problem    {text}" for text in self._problems())
         lines.extend(f"  assumes    {text}" for text in self._run_assumptions())
@@ -325,7 +333,7 @@ class AuditResult:
         return f"{done} x {self.bound.canaries:,} canaries, {self.models:,} models{prepared}"
 
     def _problems(self) -> list[str]:
-        problems = []
+        problems = list(self.warnings)
         if self.failed_runs or self.retried_trials:
             problems.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
         if self.unscored_canaries:
@@ -410,4 +418,5 @@ def _fields_from_plain(plain: Mapping[str, Any], methods: Iterable[type[Storable
         "configuration": dict(plain["configuration"]),
         "computed_with": dict(plain["computed_with"]),
         "leak": str(plain["leak"]),
+        "warnings": tuple(map(str, plain.get("warnings", ()))),  # older results have none
     }

@@ -60,6 +60,17 @@ def claimed(value: float, *bounds: float) -> str:
     return exact(value) if any(value < bound <= float(text) for bound in bounds) else text
 
 
+def duration(seconds: float) -> str:
+    """Return a number of seconds in words, with two units at most."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    for size, name, smaller, small_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            return f"{whole // size:,} {name} {whole % size // smaller} {small_name}"
+    return f"{whole} s"
+
+
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not value or not math.isfinite(value):
         return f"{value:g}"

@@ -26,17 +26,32 @@ class Output:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The result of a preparation step: arrays, and the number of models that were trained for them."""
+    """The result of a preparation step: arrays, and the number of models that were trained for them.
+
+    ``model_seconds`` is how long a model took, if that was measured before the step; otherwise the step itself is timed.
+    """
 
     arrays: Mapping[str, ArrayLike]
     models: int = 0
+    model_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CanaryCount:
+    """How many canaries a trial has unless a design says otherwise, and why."""
+
+    number: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.number:,} per model, chosen by default: {self.reason}"
 
 
 def plain_preparation(returned: Prepared | Mapping[str, ArrayLike]) -> Prepared:
     """Convert the return value of a preparation step to arrays of floats, which can be stored and sent to workers."""
     prepared = returned if isinstance(returned, Prepared) else Prepared(returned)
     arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
-    return Prepared(arrays, prepared.models)
+    return Prepared(arrays, prepared.models, prepared.model_seconds)
 
 
 @dataclass(frozen=True)
@@ -48,7 +63,9 @@ class Target:
             data sets at once; each output must depend on its own data set and generator only. All randomness should come from
             ``rng``. A mechanism that can promise so has an attribute ``draws_only_from_rng = True``. Other mechanisms are run up
             to three more times before trials start in several processes, and up to five more times before an audit is resumed
-            in one process, to find random numbers that repeat; fast ones for about a second (:mod:`lidp.trials.probe`).
+            in one process, to find random numbers that repeat; fast ones for about a second (:mod:`lidp.trials.probe`). Those
+            without a preparation step run for about a second in a process of their own, to find noise that is the same in every run
+            (:mod:`lidp.trials.repeated_noise`).
         canaries: a :class:`~lidp.canaries.CanaryDistribution`.
         score: ``score(output, canary) -> float``, higher when the canary looks inserted. It may have
             ``many(output, canaries) -> array``. With a preparation step, both get its arrays as another argument.
@@ -65,6 +82,8 @@ class Target:
             the whole curve, which takes far fewer models, and then the point.
         interference: why the score of one canary depends on other canaries of the same run, if it does; None if nobody knows.
             With a reason, an audit may not count every canary as a trial of its own (``independent_canaries``).
+        canary_count: the number of canaries for audits that give no design; 64 if left out. It must not depend on coins or
+            scores.
     """
 
     mechanism: Any
@@ -77,6 +96,7 @@ class Target:
     neighbours: Neighbours | None = None
     curve: PrivacyCurve | None = None
     interference: str | None = None
+    canary_count: CanaryCount | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

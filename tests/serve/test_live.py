@@ -146,5 +146,5 @@ def test_the_rate_is_that_of_new_trials(tmp_path, monkeypatch):
         for record in records[:6]:
             store.keep_trials([record])
             rates.append(audit.look().rate)
-    assert rates[:3] == [None, None, None]
+    assert rates[:4] == [None, None, None, None]
     assert rates[5] == pytest.approx(1 / 4)  # each look asks for the time twice

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol, TypeAlias
 
 from lidp._runtime.terminal_text import printable
+from lidp.engine.watchers import new_warnings
 
 _PLAIN_SECONDS = 5.0
 
@@ -49,8 +50,12 @@ class _Plain:
 
     def __init__(self) -> None:
         self.last = 0.0
+        self.warned: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
+        with suppress(OSError, ValueError):
+            for warning in new_warnings(getattr(progress, "warnings", ()), self.warned):
+                sys.stderr.write(warning + "\n")
         if progress.seconds - self.last >= _PLAIN_SECONDS:
             self.last = progress.seconds
             with suppress(OSError, ValueError):  # a mechanism may have closed stderr
@@ -71,8 +76,11 @@ class _Live:
         )
         self.task = self.bar.add_task("starting", total=None)
         self.bar.start()
+        self.warned: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
+        for warning in new_warnings(getattr(progress, "warnings", ()), self.warned):
+            self.bar.console.print(warning, markup=False, highlight=False)
         self.bar.update(self.task, total=progress.planned, completed=progress.done, description=printable(str(progress)))
         self.bar.refresh()
 

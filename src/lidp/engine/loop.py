@@ -21,9 +21,11 @@ from lidp.engine.first_trials import FirstTrials
 from lidp.engine.judge import judge
 from lidp.engine.ledger import Ledger
 from lidp.engine.outcome import OUTCOME, Outcome
+from lidp.engine.pace import Pace
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
-from lidp.engine.progress import Progress
+from lidp.engine.progress import Progress, describe_cost
+from lidp.engine.uninformative_scores import FEWEST_TRIALS, warn_of_uninformative_scores
 from lidp.engine.watchers import WatchOption, choose_watch, reporting_the_end
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
 from lidp.pairs.classifier import UNCERTAIN
@@ -35,7 +37,10 @@ from lidp.store.recorder import WRITE_SECONDS, Recorder
 from lidp.target import plain_preparation
 from lidp.trials.executors import Executor
 from lidp.trials.probe import refuse_shared_randomness
+from lidp.trials.repeated_noise import warn_of_repeated_noise
 
+WARNINGS = "warnings"
+"""Name of the fact in a store that lists the warnings about the mechanism."""
 LEAK = "leak_search"
 """Name of the fact in a store that holds what the search for the leak found."""
 
@@ -62,6 +67,12 @@ class AuditLoop:
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.leak: LeakFinding | None = None
         self.first_trials = FirstTrials()
+        self.pace = Pace()
+        self.model_seconds: float | None = None
+        self.workers = 1
+        self.warnings: list[str] = []
+        self._looked_at_scores = False
+        self._about_scores = ""
         self.ledger = Ledger(plan, self.procedure.scorer(plan, {}), self._keep_predictions)
 
     def run(self, executor: Executor) -> AuditResult:
@@ -114,10 +125,13 @@ class AuditLoop:
 
     def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
         resumed = self.preparation is not None or self.ledger.finished_rows > 0
+        self.workers = int(getattr(executor, "workers", 1) or 1)
         self._prepare(executor, interrupts)
         setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
         self.procedure.rehearse(self.plan, setup, executor)
         refuse_shared_randomness(executor, setup, self.ledger.whole_trials() if resumed else None)
+        if not resumed:
+            self._warn(warn_of_repeated_noise(executor, setup))
         self._report_progress()
         # An executor that yields nothing while it waits keeps this loop from writing: a timer thread writes then.
         self.recorder = Recorder(self.store, timer=not executor.yields_while_waiting)
@@ -128,6 +142,7 @@ class AuditLoop:
                     raise Interrupted  # the interrupt may be why these trials failed: they are run again
                 with interrupts.deferred():
                     self.recorder.add(records)
+                    self._note_pace(records)
                     if self._must_flush(records):
                         self._flush()
                 if self.ledger.stopped:
@@ -145,6 +160,7 @@ class AuditLoop:
         work = self.procedure.preparation(self.plan)
         if work is None or self.preparation is not None:
             return
+        start = time.monotonic()
         try:
             with use_one_core(), user_code():  # one core, as in trials, so that sums are rounded equally everywhere
                 outcome = executor.prepare(work)
@@ -156,6 +172,9 @@ class AuditLoop:
             if must_propagate(error) or isinstance(error, InvalidArgument):
                 raise
             raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
+        self.model_seconds = prepared.model_seconds
+        if self.model_seconds is None and prepared.models and self.plan.design.has_canaries:
+            self.model_seconds = (time.monotonic() - start) / prepared.models
         with interrupts.deferred():
             self.preparation = (arrays, prepared.models)
             if self.store is not None:
@@ -188,13 +207,42 @@ class AuditLoop:
     def _flush(self) -> None:
         """Write finished trials to the store, bet on them, and report progress."""
         if self.recorder is not None:
+            first, start = not self.ledger.bet_trials, time.monotonic()
             self.ledger.add(self.recorder.write())
+            if first and self.ledger.bet_trials:
+                self.pace.pause(time.monotonic() - start)  # the code of bets is compiled
+            self._look_at_scores()
         self.flushed = time.monotonic()
         self._report_progress()
+
+    def _look_at_scores(self) -> None:
+        """See once, after the first trials, whether their scores tell anything."""
+        if self._looked_at_scores or self.ledger.bet_trials < FEWEST_TRIALS or not self.plan.design.has_canaries:
+            return
+        self._looked_at_scores = True
+        scores = self.ledger.last_scores(self.plan.rows)
+        self._about_scores = "" if scores is None else warn_of_uninformative_scores(scores)
+
+    def _warn(self, warning: str) -> None:
+        """Keep a warning about the mechanism, also in the store. Progress and results show it."""
+        if warning:
+            self.warnings.append(warning)
+            if self.store is not None:
+                self.store.keep_fact(WARNINGS, self.warnings)
+
+    def _all_warnings(self, scores: Scores) -> tuple[str, ...]:
+        kept = self.warnings if self.store is None else self.store.fact(WARNINGS) or []
+        about_scores = warn_of_uninformative_scores(scores) if self.plan.design.has_canaries else ""
+        return tuple(map(str, kept)) + ((about_scores,) if about_scores else ())
 
     def _keep_predictions(self, predictions: dict[int, Floats]) -> None:
         if predictions and self.store is not None and self.store.writable:
             self.store.keep_predictions(predictions)
+
+    def _note_pace(self, records: Sequence[TrialRecord]) -> None:
+        rows = self.plan.design.rows
+        finished = sum(rows(record.index + 1) - rows(record.index) for record in records)
+        self.pace.arrived(time.monotonic(), finished, [record.seconds for record in records])
 
     def _report_progress(self) -> None:
         if self.watch is not None:
@@ -207,6 +255,12 @@ class AuditLoop:
                     seconds=time.monotonic() - self.started,
                     failed=self.ledger.failed_trials,
                     unit=self.plan.design.unit,
+                    rate=self.pace.per_second(),
+                    may_stop=self.plan.stop_when == "refuted",
+                    cost=describe_cost(
+                        self.plan.rows * self.plan.design.models_per_trial, self.model_seconds, self.workers
+                    ),
+                    warnings=(*self.warnings, *filter(None, [self._about_scores])),
                 )
             )
 
@@ -246,6 +300,7 @@ class AuditLoop:
             seconds=time.monotonic() - self.started,
             configuration=plan.configuration,
             leak=self._describe_leak(scores, refuted),
+            warnings=self._all_warnings(scores),
         )
 
     def _describe_leak(self, scores: Scores, refuted: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -65,14 +65,24 @@ def reporting_the_end(watch: Watch | None) -> Iterator[Callable[[AuditResult], N
                 warnings.warn(f"the watch of the audit failed at its end: {type(error).__name__}: {error}", stacklevel=2)
 
 
+def new_warnings(warnings: Iterable[str], shown: set[str]) -> list[str]:
+    """Return the warnings that have not been shown yet as lines for a terminal, and add them to ``shown``."""
+    lines = [printable(f"warning: {warning}").replace("\n", " ") for warning in warnings if warning not in shown]
+    shown.update(warnings)
+    return lines
+
+
 class TerminalLine:
     """Keep one line of stderr up to date."""
 
     def __init__(self) -> None:
         self._begun = False
+        self._warned: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
         self._begun = True
+        for warning in new_warnings(progress.warnings, self._warned):
+            self._write(f"\r{warning}\x1b[K\n")
         room = max(shutil.get_terminal_size().columns - 1, 1)
         self._write(f"\r{printable(str(progress)).replace(chr(10), ' ')[:room]}\x1b[K")
 

@@ -16,19 +16,15 @@ from lidp._runtime.user_code import must_propagate, user_code
 from lidp.arrays import NamedArrays
 from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.integrations.canary_counts import count_pooled
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
+from lidp.trials.repeated_noise import IDENTICAL_PILOTS
 
 Loss = Callable[[Any, Any], float]
 """Loss of a model on a record."""
 PoolLoss = Callable[[Any, int], float]
 """Loss of an output on the record of the pool with this number."""
-
-IDENTICAL_PILOTS = (
-    "two pilot runs with different seeds gave exactly the same result. Either the trainer ignores its seed, so that all runs would "
-    "have the same noise and a true claim could be refuted: use the seed. Or it adds no noise: to audit it anyway, train no pilot "
-    "models (pilots=0, --pilots 0)"
-)
 
 
 class PilotWarning(UserWarning):
@@ -141,6 +137,7 @@ def pool_target(
         name=name,
         facts=facts or {},
         interference="the final model mixes what all canaries have added",
+        canary_count=count_pooled(count(data.pool), count(data.records)),
     )
 
 

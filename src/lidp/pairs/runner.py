@@ -22,6 +22,7 @@ from lidp.errors import AuditFailed, InvalidArgument
 from lidp.pairs.outputs import OutputTable, short, take_apart
 from lidp.streams import Purpose, stream
 from lidp.target import PairTarget
+from lidp.trials.repeated_noise import never_varies
 
 _FIRST_CHECK_RUNS = 16
 """Runs on each data set before the audit, to check that the mechanism can be audited; more if all outputs are equal."""
@@ -163,14 +164,6 @@ class PairRunner:
                 f"{self.target.name} changed the data set d{arm} or an object inside it; "
                 "later runs would see other data. Let it work on a copy"
             )
-
-
-def never_varies(name: str, runs: int) -> AuditFailed:
-    """Return the error for a mechanism without randomness."""
-    return AuditFailed(
-        f"{name} returned the same output in {runs:,} runs on each data set, although each run had random numbers "
-        "of its own: it does not use the rng that it gets, or adds no noise"
-    )
 
 
 def _interleaved(runs: list[NDArray[np.int64]], outputs: list[Any], size: int) -> Any:

@@ -14,10 +14,10 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, StoreError
 from lidp.pairs.classifier import Classifier, OnlineClassifier
 from lidp.pairs.columns import Columns
-from lidp.pairs.runner import never_varies
 from lidp.pairs.setup import first_failure, table_of
 from lidp.scores import Scores
 from lidp.trial_notes import TrialNote
+from lidp.trials.repeated_noise import never_varies
 
 
 class PairScorer:

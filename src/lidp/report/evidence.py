@@ -68,7 +68,7 @@ def _checks(result: AuditResult) -> list[str]:
 
 
 def _problems(result: AuditResult) -> list[str]:
-    problems = []
+    problems = [f"{_capital(text)}." for text in result.warnings]
     if result.failed_runs:
         problems.append(
             f"Failed runs: {result.failed_runs:,}. They are kept as outputs on which nothing is bet. "

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.follower import MOST_TRIALS, Follower
+from lidp.engine.pace import Pace
 from lidp.engine.plan import AuditPlan
+from lidp.engine.progress import seconds_left
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import AuditFailed, MethodNotApplicable
 from lidp.report.figure_data import BoundPath, ScoreDistributions, claim_words
 from lidp.report.trial_facts import last_line
 from lidp.result import AuditResult, Verdict
 from lidp.serve.listing import State
-from lidp.serve.rate import Rate
 from lidp.stats.storable import Storable
 from lidp.store import is_locked
 
@@ -83,8 +84,8 @@ class Snapshot:
 
     @property
     def seconds_left(self) -> float | None:
-        """At most how long the rest takes at this rate; None if there is no estimate."""
-        return None if not self.rate else (self.plan.rows - self.done) / self.rate
+        """How long the rest of the budget takes at this rate; None if there is no estimate."""
+        return seconds_left(self.done, self.plan.rows, self.rate)
 
 
 class LiveAudit:
@@ -98,7 +99,7 @@ class LiveAudit:
     def __init__(self, path: Path, *, methods: Iterable[type[Storable]] = ()) -> None:
         self._follower = Follower(path, methods=methods)
         self._mutex = threading.Lock()
-        self._rate = Rate()
+        self._pace = Pace()
         self._reasons: Counter[str] = Counter()
         self._examples: deque[FailedTrial] = deque(maxlen=MOST_REASONS)
         self._trial_seconds = 0.0
@@ -130,18 +131,20 @@ class LiveAudit:
 
     def _read(self, now: float) -> Snapshot:
         locked = is_locked(self._follower.path)  # before reading: what a process wrote before it ended is read
+        before = self._follower.ledger.finished_rows
         records = self._follower.update()
+        finished = self._follower.ledger.finished_rows
         self._count(records)
         reading = len(records) >= MOST_TRIALS
         if reading or not locked:
-            self._rate.forget()  # these trials did not finish just now
+            self._pace.forget()  # these trials did not finish just now
         else:
-            self._rate.observe(now, self._follower.ledger.finished_rows)
+            self._pace.arrived(now, finished - before, [record.seconds for record in records])
         state = State.ENDED if self._follower.ended else State.RUNNING if locked else State.PAUSED
         last = self._last
         if records or last is None or last.reading or state is not last.state:
             return self._evaluate(now, state, reading=reading)
-        return replace(last, rate=self._rate.per_second(), quiet_seconds=self._rate.quiet_seconds(now))
+        return replace(last, rate=self._pace.per_second(), quiet_seconds=self._pace.quiet_seconds(now))
 
     def _count(self, records: Iterable[TrialRecord]) -> None:
         for record in records:
@@ -168,8 +171,8 @@ class LiveAudit:
             state=state,
             reading=reading,
             done=done,
-            rate=self._rate.per_second(),
-            quiet_seconds=self._rate.quiet_seconds(now),
+            rate=self._pace.per_second(),
+            quiet_seconds=self._pace.quiet_seconds(now),
             verdict=verdict,
             bound=bound,
             models=done * plan.design.models_per_trial + follower.preparation_models,

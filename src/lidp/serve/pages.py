@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from lidp.engine.progress import per_second
 from lidp.report import drawings, wording
 from lidp.report.figure_data import claim_words
 from lidp.report.page import environment
 from lidp.report.texts import clean
 from lidp.result import Verdict
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, duration, exact
 from lidp.serve.audits import Catalogue
 from lidp.serve.listing import Entry, State
 from lidp.serve.live import Snapshot
@@ -175,20 +176,9 @@ def _speed(snapshot: Snapshot) -> list[tuple[str, str]]:
     if rate is None or left is None:
         return [(f"{unit} per second", "being measured"), ("time left", "being measured")]
     return [
-        (f"{unit} per second", f"{rate:,.3g}" if rate < 1000 else f"{rate:,.0f}"),
-        ("time left, at most", duration(left)),
+        (f"{unit} per second", per_second(rate)),
+        ("time left, at most" if snapshot.plan.stop_when == "refuted" else "time left", duration(left)),
     ]
-
-
-def duration(seconds: float) -> str:
-    """Return a number of seconds in words, with two units at most."""
-    if seconds < 10:
-        return f"{seconds:.2g} s"
-    whole = round(seconds)
-    for size, name, smaller, small_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            return f"{whole // size:,} {name} {whole % size // smaller} {small_name}"
-    return f"{whole} s"
 
 
 def error_page(title: str, message: str) -> str:

@@ -89,7 +89,7 @@ def refuse_replays(executor: Executor, setup: Setup) -> None:
     Raises:
         InvalidArgument: if it is.
     """
-    if not _draws_only_from_rng(setup) and _is_replayed(executor, setup, range(_MOST_TRIALS), executor.time_limit):
+    if not draws_only_from_rng(setup) and _is_replayed(executor, setup, range(_MOST_TRIALS), executor.time_limit):
         raise InvalidArgument(
             f"{setup.target.name} draws random numbers that do not come from rng, and the same ones in every worker process: "
             "its runs would share noise. Draw from the rng that the mechanism is given, or run with one worker in one process "
@@ -107,7 +107,7 @@ def refuse_restarts(executor: Executor, setup: Setup, recorded: Sequence[int]) -
     Raises:
         InvalidArgument: if it is so.
     """
-    if _draws_only_from_rng(setup):
+    if draws_only_from_rng(setup):
         return
     indices = list(recorded[:_MOST_TRIALS]) or [0]  # these did not end the process when they were run
     time_limit = executor.time_limit
@@ -237,8 +237,15 @@ class _Recording:
         return output
 
 
-def _draws_only_from_rng(setup: Setup) -> bool:
+def draws_only_from_rng(setup: Setup) -> bool:
+    """Return whether the mechanism promises to have no randomness of its own."""
     return bool(getattr(setup.target.mechanism, "draws_only_from_rng", False))
+
+
+def show_output(output: Any) -> Shown | None:
+    """Return what can be compared of an output; None if nothing can."""
+    parts = _parts(output)
+    return None if parts is None else parts.shown()
 
 
 def _none_if_failed(work: Callable[[], Any]) -> Any:
