@@ -1,7 +1,6 @@
 """The application: its subcommands, and the exit codes of errors.
 
-Exit codes: 0 done (no claim was refuted), 1 a claim was refuted and nothing else, 2 bad usage, bad input or an audit that could
-not run, 130 interrupted. There are no others.
+docs/audit.md#exit-codes describes the exit codes. There are no others.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ app = typer.Typer(
     name="lidp",
     cls=LazyGroup,
     help="Audit differential privacy: rigorous lower bounds on ε.",
+    epilog="Exit codes of all commands: 0 done, or not refuted; 1 a claim is refuted; 2 error; 130 interrupted. The page "
+    "“Audit a mechanism” of the documentation explains them (docs/audit.md#exit-codes).",
     add_completion=False,
     context_settings={"max_content_width": 100},
     rich_markup_mode=None,  # the framed style cuts long option names off at 80 columns
