@@ -16,6 +16,7 @@ from lidp.claim import Claim, Neighbours
 from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.designs import CoinFlip, Design, LeaveOneOut, design_from_json
 from lidp.errors import InvalidArgument
+from lidp.rounding import counted
 from lidp.simulated_audits import SimulatedAudit, race
 from lidp.stats.registry import default_method
 
@@ -185,7 +186,8 @@ class BudgetPlan:
         layout = "coin flips" if best.design.has_coins else best.design.label
         cost = self.seconds(best.models or 0)
         time = f", about {_duration(cost)} of training" if cost is not None else ""
-        chosen = f"{best.models:,} models with {best.design.canaries} canaries by {layout} and {best.method}"
+        size = f"{counted(best.models or 0, 'models')} with {counted(best.design.canaries, 'canaries')}"
+        chosen = f"{size} by {layout} and {best.method}"
         return f"{wish}: {chosen}{time}{self._on_workers(best)}"
 
     def _on_workers(self, row: PlanRow) -> str:
@@ -193,7 +195,7 @@ class BudgetPlan:
         wall, hours, cost = self.wall_clock_seconds(row), self.machine_hours(row), self.cost(row)
         words = ""
         if wall is not None and self.workers is not None:
-            words += f", {_duration(wall)} with {self.workers:,} workers at once"
+            words += f", {_duration(wall)} with {counted(self.workers, 'workers')} at once"
         if cost is not None:
             words += f", {hours:,.1f} machine hours at {self.price_per_hour:,.2f} = {cost:,.2f}"
         return words
@@ -354,4 +356,4 @@ def _duration(seconds: float) -> str:
     for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
+    return counted(round(seconds), "seconds")

@@ -123,8 +123,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Print the number of assertions and runs, and the false-alarm probability."""
     counts = config.stash[_COUNTS]
     if counts["assertions"]:
+        from lidp.rounding import counted  # sessions without assertions do not import lidp
+
         terminalreporter.write_line(
-            f"dp: {counts['assertions']:,} assertions, {counts['runs']:,} runs, budget {config.getoption('--dp-budget')}, "
+            f"dp: {counted(counts['assertions'], 'assertions')}, {counted(counts['runs'], 'runs')}, "
+            f"budget {config.getoption('--dp-budget')}, "
             f"false-alarm probability of the session {config.getoption('--dp-failure-probability'):g}, "
             f"--dp-seed={config.stash[_SEED]}"
         )

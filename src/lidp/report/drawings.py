@@ -14,8 +14,8 @@ from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDi
 from lidp.report.roc import RocCurve, excluded_corners, has_visible_corner
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
-from lidp.report.wording import counted, number
-from lidp.rounding import at_least, exact
+from lidp.report.wording import number
+from lidp.rounding import at_least, counted, exact
 
 _SHADES = 40
 

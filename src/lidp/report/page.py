@@ -23,7 +23,7 @@ from lidp.report.tables import facts_of, numbers_behind, settings_of, versions_o
 from lidp.report.texts import finalize
 from lidp.report.trial_facts import TrialFacts
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -124,7 +124,7 @@ def environment(package: str) -> Environment:
         "shown": wording.shown,
         "claimed": exact,
         "at_least": at_least,
-        "counted": wording.counted,
+        "counted": counted,
     }
     return environment
 
