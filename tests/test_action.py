@@ -17,6 +17,7 @@ from tests.waiting import PATIENCE
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra docs")
 ACTION = ROOT / ".github" / "actions" / "lidp-audit" / "action.yml"
 WORKFLOW = ROOT / "examples" / "ci" / "privacy.yml"
+BADGE = ROOT / "examples" / "ci" / "badge-steps.yml"
 
 
 def loaded(path):
@@ -54,7 +55,14 @@ def test_the_action_writes_all_reports_and_ends_with_the_code_of_the_audit(tmp_p
     assert (ended, output) == (code, f"exit-code={code}\n")
     assert summary.startswith(f"## {icon} {target.lower()}: ")
     reports = tmp_path / "my reports"
-    assert {file.name for file in reports.iterdir()} >= {"audit.db", "audit.html", "audit.md", "audit.json", "audit.xml"}
+    assert {file.name for file in reports.iterdir()} >= {
+        "audit.db",
+        "audit.html",
+        "audit.md",
+        "audit.json",
+        "audit.xml",
+        "audit.svg",
+    }
     root = ET.fromstring((reports / "audit.xml").read_text(encoding="utf-8"))  # noqa: S314  # our own
     assert root.attrib["failures"] == str(code)
 
@@ -96,5 +104,28 @@ def test_the_options_of_pytest_in_the_workflow_exist():
 
 
 def test_the_page_shows_the_workflow_as_it_is():
-    (block,) = (block for block in blocks_of(ROOT / "docs" / "ci.md") if block.kind == "yaml")
-    assert block.text == WORKFLOW.read_text(encoding="utf-8")
+    workflow, badge = (block for block in blocks_of(ROOT / "docs" / "ci.md") if block.kind == "yaml")
+    assert workflow.text == WORKFLOW.read_text(encoding="utf-8")
+    assert badge.text == BADGE.read_text(encoding="utf-8")
+
+
+def test_the_step_of_the_page_publishes_the_badge_alone_on_a_branch_of_its_own(tmp_path):
+    (step,) = loaded(BADGE)
+    remote, checkout = tmp_path / "remote", tmp_path / "checkout"
+
+    def git(*words, folder=tmp_path):
+        return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S607
+
+    git("init", "-q", "--bare", str(remote))
+    git("clone", "-q", str(remote), str(checkout))
+    (checkout / "mine.py").write_text("x = 1\n")
+    git("add", ".", folder=checkout)
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "Begin", folder=checkout)
+    (checkout / "lidp-audit").mkdir()
+    for badge in ("<svg>1</svg>", "<svg>2</svg>"):
+        (checkout / "lidp-audit" / "audit.svg").write_text(badge)
+        subprocess.run(["bash", "-ec", step["run"]], cwd=checkout, check=True, capture_output=True)  # noqa: S607
+        assert git("ls-tree", "--name-only", "badges", folder=remote).split() == ["privacy.svg"]
+        assert git("show", "badges:privacy.svg", folder=remote) == badge
+        git("checkout", "-q", "--detach", folder=checkout)
+        git("branch", "-qD", "badges", folder=checkout)

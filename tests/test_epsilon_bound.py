@@ -98,3 +98,17 @@ def test_refutes():
 def test_impossible_bounds(change):
     with pytest.raises(InvalidArgument):
         make(**change)
+
+
+def test_a_guarantee_for_any_number_of_trials_is_stated_for_anytime_valid_methods_only():
+    assert make().describe_guarantee() == "finite-sample: holds for any number of trials"
+    fixed = make(path=())
+    assert fixed.describe_guarantee() == "finite-sample: holds for any number of trials that is fixed in advance"
+    assert fixed.describe_guarantee(anytime=True) == make().describe_guarantee()
+    assert make().describe_guarantee(anytime=False) == fixed.describe_guarantee()
+    assert make(guarantee=Guarantee.ASYMPTOTIC).describe_guarantee() == "asymptotic: holds in the limit of many trials"
+    assert fixed.describe_guarantee() in str(fixed)
+
+
+def test_one_of_a_kind_is_singular():
+    assert "1 trial x 1 canary, 1 model\n" in str(make(trials=1, canaries=1, models=1))

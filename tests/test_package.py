@@ -14,17 +14,29 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-def test_import_loads_few_modules_beside_those_of_numpy():
+def loaded_by(code):
+    out = subprocess.run(
+        [sys.executable, "-c", f"import sys, lidp; {code}; print(*sys.modules)"], capture_output=True, text=True
+    )
+    return set(out.stdout.split())
+
+
+def test_import_loads_nothing_of_lidp_but_the_package():
     """Counted, not timed: a busy machine has no clock to go by."""
+    loaded = loaded_by("pass")
+    assert {name for name in loaded if name.partition(".")[0] == "lidp"} == {"lidp"}
+    assert "numpy" not in loaded
 
-    def loaded(module):
-        code = f"import sys, {module}; print(*sys.modules)"
-        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        return set(out.stdout.split())
 
-    others = loaded("lidp") - loaded("numpy")
-    assert len({name for name in others if name.partition(".")[0] == "lidp"}) < 62
+def test_bounding_scores_loads_few_modules_beside_those_of_numpy():
+    others = loaded_by("lidp.Scores, lidp.bound") - loaded_by("import numpy")
+    assert 10 < len({name for name in others if name.partition(".")[0] == "lidp"}) < 62
     assert len({name for name in others if name.partition(".")[0] != "lidp"}) < 40
+
+
+def test_a_method_is_known_as_lidps_own_however_it_is_imported():
+    code = "from lidp.stats.wilson import Wilson; from lidp.stats.storable import is_lidps_own; print(is_lidps_own(Wilson))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
 
 
 def test_all_names_exist_and_are_sorted():

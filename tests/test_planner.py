@@ -6,15 +6,13 @@ import pytest
 import lidp
 from lidp import (
     Claim,
-    CoinFlip,
-    LeaveOneOut,
     Target,
     Verdict,
-    planner,
 )
 from lidp.canaries.sphere import UniformSphere
 from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.mechanisms.gaussian import GaussianSum, InnerProduct
+from lidp.simulated_audits import SimulatedAudit
 
 
 def gaussian_target(epsilon, delta, share, dimension):
@@ -91,15 +89,15 @@ def test_json_of_something_else_is_no_plan(text):
         lidp.BudgetPlan.from_json(text)
 
 
-@pytest.mark.parametrize("design", [CoinFlip(2), LeaveOneOut(8, 8)], ids=str)
-@pytest.mark.parametrize("dimension", [None, 500])
-def test_a_simulated_audit_in_growing_parts_refutes_where_the_whole_one_does(design, dimension):
-    claim, sigma = Claim(0.5, 1e-5), sigma_for(8.0, 1e-5)
-    audit = planner._SimulatedAudit(design, claim, sigma, dimension, 0.05, seed=3)
-    refuted_at = audit.trials_to_refute(300)
-    scores = planner._scores(design, sigma, trials=300, dimension=dimension, seed=3)
-    whole = lidp.bound(scores, claim=claim, failure_probability=0.05)
-    assert 8 < refuted_at < 300
-    assert refuted_at == whole.refuted_after(claim)
-    assert audit.epsilon_after(20) == whole.epsilon_after(20)
-    assert audit.trials_to_refute(int(refuted_at) - 1) == np.inf
+@pytest.mark.parametrize("models", [None, 3, 40])
+def test_a_plan_equals_that_of_audits_which_are_all_simulated_to_their_end(models):
+    claim, power, repeats = Claim(0.5, 1e-5), 0.8, 20
+    row = lidp.plan(claim, suspect=4.0, canaries=16, power=power, repeats=repeats, models=models).rows[0]
+    sigma = sigma_for(4.0, 1e-5)
+    audits = [SimulatedAudit(row.design, claim, sigma, None, 0.05, seed) for seed in range(repeats)]
+    needed = sorted(audit.trials_to_refute(200) for audit in audits)
+    assert np.isfinite(needed).all()
+    assert row.models == needed[15]
+    assert row.at_models == (models or row.models)
+    assert row.power == np.mean(np.array(needed) <= row.at_models)
+    assert row.epsilon == pytest.approx(np.mean([audit.epsilon_after(row.at_models) for audit in audits]), rel=1e-12)

@@ -11,94 +11,109 @@ With scores at hand, start with :class:`Scores` and :func:`bound`; with a mechan
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lidp.claim import Claim, Direction, Neighbours
-from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve, PrivacyCurve, ZeroConcentratedCurve
-from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
-from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
-from lidp.errors import (
-    AuditFailed,
-    ClassNotImported,
-    InvalidArgument,
-    InvalidScores,
-    LidpError,
-    MethodNotApplicable,
-    StoreError,
-)
-from lidp.scores import Scores
-from lidp.stats.bernstein import Bernstein
-from lidp.stats.citations import Work
-from lidp.stats.clopper_pearson import ClopperPearson
-from lidp.stats.coin_wager import CoinWager
-from lidp.stats.curve_wager import CurveWager
-from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
-from lidp.stats.gaussian_dp import GaussianDP
-from lidp.stats.jeffreys import Jeffreys
-from lidp.stats.joint_beta import JointBeta
-from lidp.stats.lifted_betting import LiftedBetting
-from lidp.stats.method import AnytimeMethod, Method
-from lidp.stats.one_run import OneRun, RankGuesses
-from lidp.stats.one_run_fdp import OneRunFDP
-from lidp.stats.planned_guesses import PlannedGuesses
-from lidp.stats.registry import METHODS, applicable, bound
-from lidp.stats.signed_ranks import SignedRanks
-from lidp.stats.thresholds import (
-    CentralGrid,
-    FixedThreshold,
-    SplitThreshold,
-    TailQuantiles,
-    ThresholdStrategy,
-    UnionThreshold,
-)
-from lidp.stats.wilson import Wilson
-
 if TYPE_CHECKING:
     from lidp.canaries import CanaryDistribution
     from lidp.canaries.sphere import UniformSphere
+    from lidp.claim import Claim, Direction, Neighbours
+    from lidp.curves import EventCurve, GaussianCurve, LaplaceCurve, PointCurve, PrivacyCurve, ZeroConcentratedCurve
+    from lidp.designs import CoinFlip, Design, LeaveOneOut, PairRuns, ReplaceOne
     from lidp.diagnosis import Diagnosis, diagnose
     from lidp.engine.audit import audit, result_of
     from lidp.engine.audit_pair import audit_pair
     from lidp.engine.progress import Progress
+    from lidp.epsilon_bound import EpsilonBound, Guarantee, Hypothesis
+    from lidp.errors import (
+        AuditFailed,
+        ClassNotImported,
+        InvalidArgument,
+        InvalidScores,
+        LidpError,
+        MethodNotApplicable,
+        StoreError,
+    )
     from lidp.planner import BudgetPlan, plan
     from lidp.report.page import write_report
     from lidp.report.plots import Plots
     from lidp.result import AuditInterrupted, AuditResult, Verdict, recheck
+    from lidp.scores import Scores
+    from lidp.stats.bernstein import Bernstein
+    from lidp.stats.citations import Work
+    from lidp.stats.clopper_pearson import ClopperPearson
+    from lidp.stats.coin_wager import CoinWager
+    from lidp.stats.curve_wager import CurveWager
+    from lidp.stats.curve_wager_with_guesses import CurveWagerWithGuesses
+    from lidp.stats.gaussian_dp import GaussianDP
+    from lidp.stats.jeffreys import Jeffreys
+    from lidp.stats.joint_beta import JointBeta
+    from lidp.stats.lifted_betting import LiftedBetting
+    from lidp.stats.method import AnytimeMethod, Method
+    from lidp.stats.one_run import OneRun, RankGuesses
+    from lidp.stats.one_run_fdp import OneRunFDP
+    from lidp.stats.planned_guesses import PlannedGuesses
+    from lidp.stats.registry import METHODS, applicable, bound
+    from lidp.stats.signed_ranks import SignedRanks
+    from lidp.stats.thresholds import (
+        CentralGrid,
+        FixedThreshold,
+        SplitThreshold,
+        TailQuantiles,
+        ThresholdStrategy,
+        UnionThreshold,
+    )
+    from lidp.stats.wilson import Wilson
     from lidp.target import Output, PairTarget, Prepared, Target
     from lidp.target_spec import TargetSpec
     from lidp.trials.scoring import Decorrelated, SelfNormalised
 
 __version__ = "0.1.0"
 
-# What runs audits is imported on first use: those who only have scores do not wait for it.
-_LAZY = {
-    "AuditInterrupted": "lidp.result",
-    "AuditResult": "lidp.result",
-    "BudgetPlan": "lidp.planner",
-    "CanaryDistribution": "lidp.canaries",
-    "Decorrelated": "lidp.trials.scoring",
-    "Diagnosis": "lidp.diagnosis",
-    "Output": "lidp.target",
-    "PairTarget": "lidp.target",
-    "Plots": "lidp.report.plots",
-    "Prepared": "lidp.target",
-    "Progress": "lidp.engine.progress",
-    "SelfNormalised": "lidp.trials.scoring",
-    "Target": "lidp.target",
-    "TargetSpec": "lidp.target_spec",
-    "UniformSphere": "lidp.canaries.sphere",
-    "Verdict": "lidp.result",
-    "audit": "lidp.engine.audit",
-    "audit_pair": "lidp.engine.audit_pair",
-    "diagnose": "lidp.diagnosis",
-    "plan": "lidp.planner",
-    "recheck": "lidp.result",
-    "result_of": "lidp.engine.audit",
-    "write_report": "lidp.report.page",
+# Every name is imported on first use: neither the command's help nor those who only have scores wait for what runs audits.
+_HOMES = {
+    "lidp.canaries": "CanaryDistribution",
+    "lidp.canaries.sphere": "UniformSphere",
+    "lidp.claim": "Claim Direction Neighbours",
+    "lidp.curves": "EventCurve GaussianCurve LaplaceCurve PointCurve PrivacyCurve ZeroConcentratedCurve",
+    "lidp.designs": "CoinFlip Design LeaveOneOut PairRuns ReplaceOne",
+    "lidp.diagnosis": "Diagnosis diagnose",
+    "lidp.engine.audit": "audit result_of",
+    "lidp.engine.audit_pair": "audit_pair",
+    "lidp.engine.progress": "Progress",
+    "lidp.epsilon_bound": "EpsilonBound Guarantee Hypothesis",
+    "lidp.errors": "AuditFailed ClassNotImported InvalidArgument InvalidScores LidpError MethodNotApplicable StoreError",
+    "lidp.planner": "BudgetPlan plan",
+    "lidp.report.page": "write_report",
+    "lidp.report.plots": "Plots",
+    "lidp.result": "AuditInterrupted AuditResult Verdict recheck",
+    "lidp.scores": "Scores",
+    "lidp.stats.bernstein": "Bernstein",
+    "lidp.stats.citations": "Work",
+    "lidp.stats.clopper_pearson": "ClopperPearson",
+    "lidp.stats.coin_wager": "CoinWager",
+    "lidp.stats.curve_wager": "CurveWager",
+    "lidp.stats.curve_wager_with_guesses": "CurveWagerWithGuesses",
+    "lidp.stats.gaussian_dp": "GaussianDP",
+    "lidp.stats.jeffreys": "Jeffreys",
+    "lidp.stats.joint_beta": "JointBeta",
+    "lidp.stats.lifted_betting": "LiftedBetting",
+    "lidp.stats.method": "AnytimeMethod Method",
+    "lidp.stats.one_run": "OneRun RankGuesses",
+    "lidp.stats.one_run_fdp": "OneRunFDP",
+    "lidp.stats.planned_guesses": "PlannedGuesses",
+    "lidp.stats.registry": "METHODS applicable bound",
+    "lidp.stats.signed_ranks": "SignedRanks",
+    "lidp.stats.thresholds": "CentralGrid FixedThreshold SplitThreshold TailQuantiles ThresholdStrategy UnionThreshold",
+    "lidp.stats.wilson": "Wilson",
+    "lidp.target": "Output PairTarget Prepared Target",
+    "lidp.target_spec": "TargetSpec",
+    "lidp.trials.scoring": "Decorrelated SelfNormalised",
 }
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name in _HOME:
+        value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        return value
     raise AttributeError(f"module 'lidp' has no attribute {name!r}")
 
 

@@ -121,7 +121,7 @@ def member(kind: type[Member], /, **named: object) -> Member:
     <Neighbours.ADD_REMOVE: 'add-remove'>
     """
     name, value = _single(named)
-    return kind(one_of(list(kind), **{name: value}))
+    return value if isinstance(value, kind) else kind(one_of(list(kind), **{name: value}))
 
 
 def first_not_finite(features: NDArray[Any], unit: float = 1.0) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from lidp._runtime.json_objects import object_from_json
 from lidp.claim import Claim, Direction, Neighbours
 from lidp.curves import PrivacyCurve, curve_from_json
 from lidp.errors import InvalidArgument
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact
 
 
 class Guarantee(StrEnum):
@@ -31,11 +31,14 @@ class Guarantee(StrEnum):
 
 
 _MEANINGS = {
-    Guarantee.FINITE_SAMPLE: "holds for any number of trials",
+    Guarantee.FINITE_SAMPLE: "holds for any number of trials that is fixed in advance",
     Guarantee.ASYMPTOTIC: "holds in the limit of many trials",
     Guarantee.CONDITIONAL: "holds if the mechanism's privacy curve is of the stated family",
     Guarantee.CREDIBLE: "a posterior probability, not a failure probability",
 }
+
+
+_ANYTIME = "holds for any number of trials"
 
 
 class Hypothesis(StrEnum):
@@ -145,6 +148,16 @@ class EpsilonBound:
         """The bound on ε at ``delta`` alone, whatever the rest of the curve; the bound itself if no curve was tested."""
         return self.epsilon if self.point is None else self.point.epsilon
 
+    def describe_guarantee(self, *, anytime: bool | None = None) -> str:
+        """Return the guarantee in words; ``anytime`` says whether the method is anytime-valid, None to see it from the path.
+
+        A bound of 0 always holds, so nothing is lost if it has no path to see it from.
+        """
+        if anytime is None:
+            anytime = bool(self.path) or self.epsilon == 0
+        meaning = _ANYTIME if anytime and self.guarantee is Guarantee.FINITE_SAMPLE else self.guarantee.meaning
+        return f"{self.guarantee}: {meaning}"
+
     def verdicts(self, claim: Claim) -> dict[str, bool]:
         """Return what of a claim is refuted: its curve, if it has one and that was tested, and its point (ε, δ).
 
@@ -240,8 +253,9 @@ class EpsilonBound:
         lines = [
             f"ε ≥ {shown} at δ = {exact(self.delta)}{by} ({self.certainty}, {self.neighbours} neighbours)",
             f"  method     {self.method}{_parenthesised(self.parameters)}",
-            f"  guarantee  {self.guarantee}: {self.guarantee.meaning}",
-            f"  evidence   {self.trials:,} trials x {self.canaries:,} canaries, {self.models:,} models",
+            f"  guarantee  {self.describe_guarantee()}",
+            f"  evidence   {counted(self.trials, 'trials')} x {counted(self.canaries, 'canaries')}, "
+            f"{counted(self.models, 'models')}",
         ]
         if self.curve is not None:
             lines.insert(1, f"  curve      {self.curve}: {self.describe_noise()}")

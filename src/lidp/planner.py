@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,13 @@ from lidp.claim import Claim, Neighbours
 from lidp.curves.gaussian import gaussian_epsilon, sigma_for
 from lidp.designs import CoinFlip, Design, LeaveOneOut, design_from_json
 from lidp.errors import InvalidArgument
-from lidp.mechanisms.gaussian import simulate_gaussian
-from lidp.scores import Scores
-from lidp.stats.method import AnytimeMethod
+from lidp.rounding import counted
+from lidp.simulated_audits import SimulatedAudit, race
 from lidp.stats.registry import default_method
 
 _MOST_MODELS = 8_192
 _MOST_SCORES = 2_000_000  # scores per simulated audit, at most
 _USUAL_CANARIES = (16, 64, 256)
-_FIRST_TRIALS = 8
 _AVERAGED = 50  # simulated audits whose bounds are averaged
 
 
@@ -189,7 +186,8 @@ class BudgetPlan:
         layout = "coin flips" if best.design.has_coins else best.design.label
         cost = self.seconds(best.models or 0)
         time = f", about {_duration(cost)} of training" if cost is not None else ""
-        chosen = f"{best.models:,} models with {best.design.canaries} canaries by {layout} and {best.method}"
+        size = f"{counted(best.models or 0, 'models')} with {counted(best.design.canaries, 'canaries')}"
+        chosen = f"{size} by {layout} and {best.method}"
         return f"{wish}: {chosen}{time}{self._on_workers(best)}"
 
     def _on_workers(self, row: PlanRow) -> str:
@@ -197,7 +195,7 @@ class BudgetPlan:
         wall, hours, cost = self.wall_clock_seconds(row), self.machine_hours(row), self.cost(row)
         words = ""
         if wall is not None and self.workers is not None:
-            words += f", {_duration(wall)} with {self.workers:,} workers at once"
+            words += f", {_duration(wall)} with {counted(self.workers, 'workers')} at once"
         if cost is not None:
             words += f", {hours:,.1f} machine hours at {self.price_per_hour:,.2f} = {cost:,.2f}"
         return words
@@ -274,6 +272,16 @@ def plan(
     return BudgetPlan(claim, suspect, power, failure_probability, dimension, tuple(rows), *costs)
 
 
+def _until_out_of_reach(audits: Sequence[SimulatedAudit], most: int, most_losers: float) -> list[float]:
+    """Return at which trial each audit refutes the claim, up to the audit that puts the desired power out of reach."""
+    needed: list[float] = []
+    for audit in audits:
+        needed.append(audit.trials_to_refute(most))
+        if np.isinf(needed).sum() > most_losers:
+            break
+    return needed
+
+
 def _row_from_plain(plain: Mapping[str, Any], neighbours: Neighbours) -> PlanRow:
     """Return the row that :meth:`BudgetPlan.to_dict` described."""
     sizes = {"canaries": plain["canaries"]}
@@ -318,18 +326,20 @@ def _row(
     at = None if models is None else min(most, max(1, models // per_trial))
     if not design.has_coins:
         repeats = max(1, repeats // 4)  # for comparison only: slow to simulate, and never the best so far
-    audits: list[_SimulatedAudit] = []
-    needed: list[float] = []
-    for repeat in range(repeats):
-        audit = _SimulatedAudit(design, claim, sigma, dimension, failure_probability, seed + repeat)
-        needed.append(audit.trials_to_refute(most))
-        audits += [audit] if repeat < _AVERAGED else []
-        if not design.has_coins and np.isinf(needed).sum() > (1 - power) * repeats:
-            break  # the desired power is out of reach, whatever the other audits give
+    audits = [
+        SimulatedAudit(design, claim, sigma, dimension, failure_probability, seed + repeat) for repeat in range(repeats)
+    ]
+    winners = math.ceil(power * repeats)
+    needed = (
+        race(audits, most=most, winners=winners, watched=at or 0)
+        if design.has_coins
+        else _until_out_of_reach(audits, most, (1 - power) * repeats)
+    )
     takes = None
-    if np.mean(np.isfinite(needed)) >= power:
-        takes = int(np.sort(needed)[math.ceil(power * repeats) - 1])
+    if np.isfinite(needed).sum() >= winners:
+        takes = int(np.sort(needed)[winners - 1])
     at = at or takes or most
+    audits = audits[: min(_AVERAGED, len(needed))]
     epsilons = [audit.epsilon_after(at) for audit in audits]
     return PlanRow(
         design,
@@ -342,67 +352,8 @@ def _row(
     )
 
 
-class _SimulatedAudit:
-    """One simulated audit. Its trials depend on the seed and their numbers only, so it can be extended trial by trial."""
-
-    def __init__(
-        self,
-        design: Design,
-        claim: Claim,
-        sigma: float,
-        dimension: int | None,
-        failure_probability: float,
-        seed: int,
-    ) -> None:
-        self.design = design
-        self.claim = claim
-        self._simulate = partial(_scores, design, sigma, dimension=dimension, seed=seed)
-        self._begin = partial(
-            _anytime_method(design, claim).begin, delta=claim.delta, failure_probability=failure_probability
-        )
-
-    def trials_to_refute(self, most: int) -> float:
-        """Return the trial at which the audit refutes the claim; infinity if it does not within ``most`` trials."""
-        run = self._begin()
-        done = 0
-        while done < most:
-            trials = min(max(_FIRST_TRIALS, 2 * done), most)
-            run.update(self._simulate(trials=trials)[done:])
-            done = trials
-            refuted_at = run.bound().refuted_after(self.claim)
-            if refuted_at is not None:
-                return refuted_at
-        return math.inf
-
-    def epsilon_after(self, trials: int) -> float:
-        """Return the bound after so many trials."""
-        run = self._begin()
-        run.update(self._simulate(trials=trials))
-        return run.bound().epsilon
-
-
-def _anytime_method(design: Design, claim: Claim) -> AnytimeMethod:
-    method = default_method(design, claim)
-    assert isinstance(method, AnytimeMethod)  # noqa: S101  # the default methods of these designs are
-    return method
-
-
-def _scores(design: Design, sigma: float, *, trials: int, dimension: int | None, seed: int) -> Scores:
-    if dimension is not None:
-        return simulate_gaussian(design, trials=trials, sigma=sigma, dimension=dimension, seed=seed)
-    # One stream per purpose, read trial by trial: the first trials are the same however many follow.
-    streams = np.random.default_rng([seed, design.canaries]).spawn(2)
-    if design.has_coins:
-        coins = streams[0].integers(0, 2, (trials, design.canaries))
-        # A block: of thousands of simulated audits, none may be refused because its fair coins look unfair by chance.
-        scores = coins + sigma * streams[1].standard_normal(coins.shape)
-        return Scores.of_block(scores=scores, coins=coins, neighbours=design.neighbours)
-    inserted = 1 + sigma * streams[0].standard_normal((trials, design.canaries))
-    return Scores(inserted=inserted, held_out=sigma * streams[1].standard_normal((trials, design.held_out)))
-
-
 def _duration(seconds: float) -> str:
     for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
+    return counted(round(seconds), "seconds")

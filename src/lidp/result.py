@@ -19,7 +19,7 @@ from lidp.designs.trial_record import WHOLE_TRIAL, TrialRecord
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument
 from lidp.plain_scores import AbsentScores, plain_arrays, scores_from_plain
-from lidp.rounding import at_least, at_most, claimed
+from lidp.rounding import at_least, at_most, claimed, counted
 from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound
@@ -279,7 +279,7 @@ class AuditResult:
             *self._bounds(),
             *self._narrow_hypothesis(),
             f"  method     {self.bound.method}",
-            f"  guarantee  {self.bound.guarantee}: {self.bound.guarantee.meaning}",
+            f"  guarantee  {self.bound.describe_guarantee(anytime=self.method.anytime)}",
             f"  evidence   {self._evidence()}",
         ]
         if self.leak:
@@ -325,19 +325,20 @@ class AuditResult:
         return [f"  hypothesis {self.bound.hypothesis.meaning}"]
 
     def _evidence(self) -> str:
-        done = f"{self.bound.trials:,} of {self.planned_trials:,} {self.design.unit}"
+        done = f"{self.bound.trials:,} of {counted(self.planned_trials, self.design.unit)}"
         if not self.design.has_canaries:
             spent = self.preparation_models
             return done + (f", and {spent:,} to choose the data sets" if spent else "")
         prepared = f" ({self.preparation_models:,} to prepare)" if self.preparation_models else ""
-        return f"{done} x {self.bound.canaries:,} canaries, {self.models:,} models{prepared}"
+        return f"{done} x {counted(self.bound.canaries, 'canaries')}, {counted(self.models, 'models')}{prepared}"
 
     def _problems(self) -> list[str]:
         problems = list(self.warnings)
         if self.failed_runs or self.retried_trials:
-            problems.append(f"{self.failed_runs:,} runs failed (kept, not bet on), {self.retried_trials:,} trials retried")
+            retried = f"{counted(self.retried_trials, 'trials')} retried"
+            problems.append(f"{counted(self.failed_runs, 'runs')} failed (kept, not bet on), {retried}")
         if self.unscored_canaries:
-            problems.append(f"{self.unscored_canaries:,} canaries could not be scored and got a constant score")
+            problems.append(f"{counted(self.unscored_canaries, 'canaries')} could not be scored and got a constant score")
         return problems
 
     def _notes_on_verdict(self) -> list[str]:

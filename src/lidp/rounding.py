@@ -14,6 +14,20 @@ _MAX_DIGITS = 17
 """Number of digits that distinguishes any two floats."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a count with its noun, which is given in the plural.
+
+    >>> counted(1, "trials"), counted(2, "trials"), counted(1, "canaries")
+    ('1 trial', '2 trials', '1 canary')
+    """
+    return f"{number:,} {singular(noun) if number == 1 else noun}"
+
+
+def singular(noun: str) -> str:
+    """Return the singular of a regular plural."""
+    return f"{noun.removesuffix('ies')}y" if noun.endswith("ies") else noun.removesuffix("s")
+
+
 def at_least(value: float, digits: int = 4, *, above: float | None = None) -> str:
     """Return a lower bound with ``digits`` significant digits, rounded down.
 

@@ -7,6 +7,7 @@ a mechanism that draws from the stream of its coins could be refuted although it
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,18 @@ def trial_words(seed: int, trials: range, *, arm: int = 0, purpose: Purpose) -> 
     The words of a trial depend on (seed, trial, arm, purpose) only, as with :func:`stream`, and are independent of that stream.
     """
     blocks = range(trials.start // _TRIALS_PER_BLOCK, -(-trials.stop // _TRIALS_PER_BLOCK))
-    words = [
-        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))).random_raw(
-            4 * _TRIALS_PER_BLOCK
-        )
-        for block in blocks
-    ]
+    words = [_block_words(seed, block, arm, purpose) for block in blocks]
     first = trials.start - blocks.start * _TRIALS_PER_BLOCK
     return np.concatenate(words).reshape(-1, 4)[first : first + len(trials)]
+
+
+@lru_cache(maxsize=64)  # audits take few trials at a time, and simulated audits share their order of bets
+def _block_words(seed: int, block: int, arm: int, purpose: Purpose) -> NDArray[np.uint64]:
+    """Return the words of a block of trials, an array that must not be changed."""
+    key = np.random.SeedSequence(seed, spawn_key=(block, arm, purpose, _BULK))
+    words = np.random.Philox(key).random_raw(4 * _TRIALS_PER_BLOCK)
+    words.flags.writeable = False
+    return words
 
 
 def check_seed(seed: object) -> int:

@@ -6,6 +6,7 @@ import typer
 from lidp.cli.app import app
 from tests.cli.invoke import lidp
 from tests.commands import options_of
+from tests.pages import ROOT
 
 COMMANDS = typer.main.get_command(app).commands
 AUDITS = ("audit", "audit-dpsgd", "audit-program", "audit-pair", "audit-catalogue")
@@ -31,9 +32,16 @@ def test_help_fits_a_screen(capsys, monkeypatch, command):
 
 def test_the_list_of_commands_cuts_no_sentence(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    listed = lidp(capsys, "--help")[1].partition("Commands:\n")[2]
+    listed = lidp(capsys, "--help")[1].partition("Commands:\n")[2].partition("\n\n")[0]
     assert set(COMMANDS) == {line.split()[0] for line in listed.splitlines()}
     assert "..." not in listed
+
+
+def test_the_help_names_the_exit_codes_and_the_page_that_explains_them(capsys):
+    text = " ".join(lidp(capsys, "--help")[1].split())
+    assert "1 a claim is refuted" in text
+    page, _, anchor = text.rpartition("(")[2].partition(")")[0].partition("#")
+    assert f"\n## {anchor.replace('-', ' ').capitalize()}\n" in (ROOT / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

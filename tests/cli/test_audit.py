@@ -94,7 +94,7 @@ BAD = [
     ),
     (
         ["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.pdf"],
-        "r.pdf: a report is a page (.html) or JSON",
+        "r.pdf: a report is a page (.html), Markdown (.md), JSON (.json), JUnit XML (.xml) or a badge (.svg), not .pdf",
     ),
     (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r.csv"], "not .csv"),
     (["audit", "tests.sample_targets:LEAKY", "--epsilon", "1", "--report", "r"], "the name has no ending"),

@@ -64,12 +64,31 @@ def test_the_folders_of_a_store_and_of_a_report_are_created_alike(capsys, tmp_pa
     assert Path("new/c/n.html").is_file()
 
 
-def test_a_report_of_a_store_is_a_page(capsys, tmp_path, monkeypatch):
+STARTS = {"n.html": "<!doctype html>", "n.md": "## ", "n.json": "{", "n.xml": "<?xml", "n.svg": "<svg "}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_the_ending_of_a_report_is_its_format_for_audits_and_for_stores(capsys, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    words = ("audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 200, "--quiet", "--store", "n.db")
+    assert lidp(capsys, *words, "--report", name)[0] == 0
+    first = Path(name).read_text(encoding="utf-8")
+    assert first.startswith(STARTS[name])
+    assert lidp(capsys, "report", "n.db", "-o", name)[0] == 0
+    second = Path(name).read_text(encoding="utf-8")
+    assert second.splitlines()[0] == first.splitlines()[0]
+
+
+def test_the_format_of_a_report_may_be_stated_for_any_name(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT))
     lidp(capsys, "audit", "tests.sample_targets:SILENT", "--epsilon", 9, "--trials", 3, "--quiet", "--store", "n.db")
-    for name, message in (("n.pdf", "not .pdf"), ("n.json", "add --format json")):
-        code, _, err = lidp(capsys, "report", "n.db", "-o", name)
-        assert code == 2
-        assert message in err
-        assert not Path(name).exists()
+    code, _, err = lidp(capsys, "report", "n.db", "-o", "n.pdf")
+    assert code == 2
+    assert "not .pdf" in err
+    assert not Path("n.pdf").exists()
+    assert lidp(capsys, "report", "n.db", "--format", "markdown", "-o", "summary")[0] == 0
+    assert Path("summary").read_text(encoding="utf-8").startswith("## ")
+    assert lidp(capsys, "report", "n.db", "--format", "badge")[0] == 0
+    assert Path("n.svg").is_file()

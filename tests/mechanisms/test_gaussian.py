@@ -86,6 +86,14 @@ def test_a_trial_depends_on_its_seed_and_number_only(design):
     assert all((changed[name] != many[name][:70]).mean() > 0.3 for name in changed if name != "failed")
 
 
+@pytest.mark.parametrize("design", [LeaveOneOut(8, 5), ReplaceOne(8, 5), CoinFlip(8)], ids=str)
+def test_trials_drawn_in_parts_are_those_drawn_at_once(design):
+    whole = draw_gaussian(design, trials=600, seed=3).scores(1.0).to_arrays()
+    part = draw_gaussian(design, trials=350, first=250, seed=3).scores(1.0).to_arrays()
+    for name, array in part.items():
+        np.testing.assert_array_equal(array, whole[name][250:])
+
+
 def test_draws_give_the_scores_of_every_sigma():
     draws = draw_gaussian(LeaveOneOut(4, 4), trials=3, seed=5)
     for sigma in (1.0, 2.0):

@@ -199,6 +199,38 @@ def test_numbers_stay_on_one_line(browser, pages, name, width):
     assert [cell for cell in browser.execute_script(LINES, "td.number, dd > data, .standing") if cell[1] != 1] == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("evil", "long")])
+def test_a_caption_has_at_most_two_lines_and_folds_the_rest(browser, pages, name, width):
+    show(browser, pages[name][0], width=width)
+    captions = browser.execute_script(LINES, "figcaption > p")
+    assert len(captions) == browser.execute_script("return document.querySelectorAll('figcaption').length") > 0
+    assert [caption for caption in captions if caption[1] > 2] == []
+    assert browser.execute_script("return [...document.querySelectorAll('figcaption > details')].every(d => !d.open)")
+
+
+# Shaded regions and their outlines: size in pixels, and the contrast of the outline with the page.
+REGIONS = """
+const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const parts = text => (text.match(/[\\d.]+/g) || []).map(Number);
+return [...document.querySelectorAll('svg .band, svg .excluded, svg .track')].map(region => {
+  const box = region.getBoundingClientRect(), style = getComputedStyle(region);
+  const [a, b] = [light(parts(style.stroke)), light(parts(getComputedStyle(document.body).backgroundColor))];
+  return [region.getAttribute('class'), Math.min(box.width, box.height), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
+});
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["refuted", "curve", "compare"])
+def test_every_shaded_region_can_be_seen(browser, pages, name, scheme):
+    show(browser, pages[name][0], scheme=scheme)
+    regions = browser.execute_script(REGIONS)
+    assert regions
+    assert [region for region in regions if region[1] < 1 or region[2] < 3] == []
+
+
 def test_a_key_stays_beside_its_name(browser, pages):
     show(browser, pages["compare"][0], width=390)
     apart = browser.execute_script(

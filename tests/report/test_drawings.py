@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lidp import CoinFlip, LeaveOneOut
+from lidp import Claim, CoinFlip, LeaveOneOut
 from lidp.report import drawings
 from lidp.report.figure_data import CanaryCorrelation, Gauge
 from lidp.report.roc import RocCurve
@@ -58,10 +58,50 @@ def test_gauge_draws_the_claim_over_the_bar():
 
 
 def test_roc_band_is_drawn_as_edges():
-    result = result_like(scores_like(CoinFlip(6), 5))
+    result = result_like(scores_like(CoinFlip(6), 300))
     figure = str(drawings.roc_figure("r", RocCurve.of(result), result.claim))
     assert figure.count('class="band-line"') == 3  # two edges, and the legend
     assert "fill band" not in figure
+
+
+def test_a_band_that_would_cover_the_whole_figure_is_not_drawn():
+    result = result_like(scores_like(CoinFlip(6), 5))
+    roc = RocCurve.of(result)
+    assert roc.reach_inserted is not None
+    assert not roc.has_band
+    figure = str(drawings.roc_figure("r", roc, result.claim))
+    assert "band-line" not in figure
+    assert "the figure has no band" in figure
+
+
+@pytest.mark.parametrize(("epsilon", "shaded"), [(0.5, True), (4.0, True), (6.0, False), (30.0, False)])
+def test_corners_that_are_too_small_to_be_seen_are_not_shaded(epsilon, shaded):
+    result = result_like(scores_like(CoinFlip(6), 50))
+    figure = str(drawings.roc_figure("r", RocCurve.of(result), Claim(epsilon, 1e-5)))
+    assert figure.count('<path class="fill excluded"') == (2 if shaded else 0)
+    assert figure.count('<rect class="fill excluded"') == (1 if shaded else 0)  # the legend
+    assert ("too small to be seen" in figure) is not shaded
+
+
+@pytest.mark.parametrize(("spread", "drawn"), [(0.5, True), (1e-4, False)])
+def test_the_range_of_a_series_is_drawn_if_it_can_be_seen(spread, drawn):
+    steps = np.repeat(np.arange(120.0), 5) / 120 + spread * np.tile([0, 1, 0, 1, 0], 120)  # five trials per bin
+    series = Series.of("scores_accuracy", range(600), steps)
+    assert series.has_range is drawn
+    assert ("fill band" in str(drawings.series_figure("s", series))) is drawn
+
+
+def test_one_trial_per_bin_has_no_range():
+    series = Series.of("scores_accuracy", range(50), np.random.default_rng(0).random(50))
+    assert not series.has_range
+    assert "fill band" not in str(drawings.series_figure("s", series))
+
+
+def test_the_last_number_of_an_axis_stays_within_the_figure():
+    figure = str(drawings.series_figure("s", Series.of("seconds", range(3000), np.arange(3000.0))))
+    words, x = re.findall(r'x="([0-9.]+)" y="264" text-anchor="middle">([^<]+)<', figure)[-1][::-1]
+    assert words == "3,000"
+    assert float(x) + 3.6 * len(words) <= 440
 
 
 def test_correlations_have_a_scale_from_minus_1_to_1():

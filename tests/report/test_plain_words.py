@@ -37,6 +37,7 @@ def test_the_meaning_names_the_factor_rounded_up_and_the_exception(refuted):
     assert "except with a probability of about 1e-05" in words
     pure = meaning(replace(refuted, claim=Claim(2.0)))
     assert "except" not in pure
+    assert "more than 2,990 (e^8) times" in meaning(replace(refuted, claim=Claim(8.0)))
     assert "more than e^400 times" in meaning(replace(refuted, claim=Claim(400.0)))
 
 
@@ -44,7 +45,7 @@ def test_the_next_step_fits_the_verdict(refuted):
     assert next_step(refuted).startswith("Do not rely on the claim")
     assert "diagnose" not in next_step(refuted)
     stands = replace(refuted, verdict=Verdict.NOT_REFUTED)
-    assert "does not mean true" in next_step(stands)
+    assert "more trials, other canaries or a better score" in next_step(stands)
     assert "lidp resume STORE --trials N" in next_step(stands)
     assert "not finished" in next_step(replace(stands, planned_trials=500))
     assert "more runs" in next_step(replace(pair_result(), verdict=Verdict.NOT_REFUTED, planned_trials=0))

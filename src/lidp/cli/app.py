@@ -1,7 +1,6 @@
 """The application: its subcommands, and the exit codes of errors.
 
-Exit codes: 0 done (no claim was refuted), 1 a claim was refuted and nothing else, 2 bad usage, bad input or an audit that could
-not run, 130 interrupted. There are no others.
+docs/audit.md#exit-codes describes the exit codes. There are no others.
 """
 
 from __future__ import annotations
@@ -14,29 +13,8 @@ import typer
 
 import lidp
 from lidp._runtime.terminal_text import printable
-from lidp.cli import (
-    audit,
-    audit_catalogue,
-    audit_dpsgd,
-    audit_pair,
-    audit_program,
-    bound,
-    catalogue,
-    cite,
-    compare,
-    diagnose,
-    other_options,
-    plan,
-    report,
-    reproduce,
-    resume,
-    seal,
-    serve,
-    simulate,
-    verify,
-    witness,
-)
-from lidp.cli import open as open_sealed
+from lidp.cli import other_options
+from lidp.cli.commands import LazyGroup
 from lidp.cli.replaced_commands import replacement
 from lidp.errors import LidpError
 
@@ -45,32 +23,15 @@ _ClickException: type[BaseException] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="lidp",
+    cls=LazyGroup,
     help="Audit differential privacy: rigorous lower bounds on ε.",
+    epilog="Exit codes of all commands: 0 done, or not refuted; 1 a claim is refuted; 2 error; 130 interrupted. The page "
+    "“Audit a mechanism” of the documentation explains them (docs/audit.md#exit-codes).",
     add_completion=False,
     context_settings={"max_content_width": 100},
     rich_markup_mode=None,  # the framed style cuts long option names off at 80 columns
     pretty_exceptions_enable=False,
 )
-app.command(name="audit", help=audit.HELP)(audit.command)
-app.command(name="audit-dpsgd", help=audit_dpsgd.HELP)(audit_dpsgd.command)
-app.command(name="audit-program", help=audit_program.HELP)(audit_program.command)
-app.command(name="audit-pair", help=audit_pair.HELP)(audit_pair.command)
-app.command(name="audit-catalogue", help=audit_catalogue.HELP)(audit_catalogue.command)
-app.command(name="resume", help=resume.HELP)(resume.command)
-app.command(name="bound", help=bound.HELP)(bound.command)
-app.command(name="report", help=report.HELP)(report.command)
-app.command(name="compare", help=compare.HELP)(compare.command)
-app.command(name="serve", help=serve.HELP)(serve.command)
-app.command(name="diagnose", help=diagnose.HELP)(diagnose.command)
-app.command(name="plan", help=plan.HELP)(plan.command)
-app.command(name="reproduce", help=reproduce.HELP)(reproduce.command)
-app.command(name="catalogue", help=catalogue.HELP)(catalogue.command)
-app.command(name="witness", help=witness.HELP)(witness.command)
-app.command(name="seal", help=seal.HELP)(seal.command)
-app.command(name="open", help=open_sealed.HELP)(open_sealed.command)
-app.command(name="verify", help=verify.HELP)(verify.command)
-app.command(name="cite", help=cite.HELP)(cite.command)
-app.add_typer(simulate.app, name="simulate")
 
 
 @app.callback(invoke_without_command=True, no_args_is_help=False)

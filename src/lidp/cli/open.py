@@ -11,7 +11,7 @@ import typer
 
 from lidp._runtime.terminal_text import printable
 from lidp.cli import options
-from lidp.cli.report_files import check_report
+from lidp.cli.report_files import check_format, check_report, write_result
 from lidp.errors import InvalidArgument, SealError
 from lidp.result import Verdict
 from lidp.seals import OpenedSeal, Receipt, make_receipt, open_seal
@@ -63,12 +63,14 @@ def command(
         Path | None, typer.Option("--model-card", help="File for a Markdown block about the audit.", show_default=False)
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="File for the result: a page (.html) or JSON.", show_default=False)
+        Path | None, typer.Option(help="File for the result: .html, .md, .json, .xml or .svg.", show_default=False)
     ] = None,
     as_json: options.Json = False,
 ) -> int:
     for folder in folders:
         read_commitment(folder)  # a folder that is not a sealed one is named before anything else
+    if report is not None:
+        check_format(report)
     receipt = folders[-1] / RECEIPT if receipt is None else receipt
     outputs = [file for file in (report, card, receipt) if file is not None]
     _check_outputs(outputs, [*(scores or []), *([] if sign is None else [sign])], folders)
@@ -91,7 +93,7 @@ def command(
     if card is not None:
         replace_file(card, model_card(opened.result, made).encode())
     if report is not None:
-        _write_report(opened, report)
+        write_result(opened.result, report)
     return 1 if opened.verdict is Verdict.REFUTED else 0
 
 
@@ -148,14 +150,3 @@ def _print_sealed(opened: OpenedSeal, *, as_json: bool) -> None:
     look = {"number": opened.look.number, "of": opened.plan.looks, "left": opened.look.left}
     plain = {"verdict": str(opened.verdict), "claim": opened.plan.claim.to_dict(), "look": look}
     typer.echo(json.dumps({**plain, "evidence_hash": opened.evidence_hash}, indent=2))
-
-
-def _write_report(opened: OpenedSeal, report: Path) -> None:
-    if opened.result is None:
-        return
-    if report.suffix.lower() in (".html", ".htm"):
-        from lidp.report.page import write_report  # imported here, because it is slow to import
-
-        write_report(opened.result, report)
-    else:
-        report.write_text(opened.result.to_json(indent=2) + "\n", encoding="utf-8")

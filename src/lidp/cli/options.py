@@ -178,7 +178,7 @@ class OutputOptions:
 
     report: Annotated[
         Path | None,
-        typer.Option(help="File to write the result to: a page (.html) or JSON (.json).", show_default=False),
+        typer.Option(help="File to write the result to: .html, .md, .json, .xml or .svg.", show_default=False),
     ] = None
     as_json: Json = False
     quiet: Quiet = False

@@ -1,4 +1,4 @@
-"""Check, before an audit runs, that its report can be written and replaces no store."""
+"""Check, before an audit runs, that its report can be written and replaces no store; write it afterwards."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import os
 from pathlib import Path
 
 from lidp.errors import InvalidArgument
+from lidp.result import AuditResult
 from lidp.store import is_store
 
-_PAGE_SUFFIXES = (".html", ".htm")
 _STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", "-lock", ".logs")
 """Suffixes of a store's name for the files beside it."""
 
 
-def is_page(report: Path) -> bool:
-    """Return whether a report is to be a page (.html), not JSON (.json).
+def check_format(report: Path) -> None:
+    """Refuse a report whose name has an ending that stands for no format."""
+    from lidp.report.formats import Format  # imported here, because it is slow to import
 
-    Raises:
-        InvalidArgument: if its name ends otherwise.
-    """
-    suffix = report.suffix.lower()
-    if suffix in _PAGE_SUFFIXES:
-        return True
-    if suffix == ".json":
-        return False
-    ending = f"not {suffix}" if suffix else "and the name has no ending"
-    raise InvalidArgument(f"{report}: a report is a page (.html) or JSON (.json), {ending}; choose another name")
+    Format.of_file(report)
+
+
+def write_result(result: AuditResult, report: Path) -> None:
+    """Write a result in the format that the ending of the name stands for; an existing file is replaced."""
+    from lidp.report.formats import Format
+
+    Format.of_file(report).write(result, report)
 
 
 def check_report(report: Path, *stores: Path) -> None:

@@ -14,7 +14,7 @@ from lidp.cli.executor_options import ExecutorOptions
 from lidp.cli.next_steps import next_steps
 from lidp.cli.options import CanaryOptions, OutputOptions
 from lidp.cli.output import stdout_kept_for_results
-from lidp.cli.report_files import check_report, is_page
+from lidp.cli.report_files import check_format, check_report, write_result
 from lidp.cli.watching import Watch, watching
 from lidp.engine.audit import audit
 from lidp.result import AuditInterrupted, AuditResult, Verdict
@@ -77,7 +77,7 @@ def show_result(
     report = output.report
     if report is not None:
         check_report(report, *([] if store is None else [store]))
-        is_page(report)
+        check_format(report)
         report = report.absolute()  # the target may change the working directory
     try:
         # Text that the target prints must not get into the result.
@@ -90,12 +90,8 @@ def show_result(
         return 130
     # Print before writing the report: the verdict must not be lost if the report fails.
     typer.echo(result.to_json(indent=2) if output.as_json else printable(str(result)))
-    if report is not None and is_page(report):
-        from lidp.report.page import write_report  # imported here, because it is slow to import
-
-        write_report(result, report)
-    elif report is not None:
-        report.write_text(result.to_json(indent=2) + "\n", encoding="utf-8")
+    if report is not None:
+        write_result(result, report)
     if not (output.as_json or output.quiet):
         typer.echo(printable(next_steps(result, store)), err=True)
     return 1 if result.verdict is Verdict.REFUTED else 0

@@ -13,6 +13,7 @@ from lidp.claim import Neighbours
 from lidp.cli import options
 from lidp.cli.option_groups import with_option_groups
 from lidp.errors import InvalidArgument
+from lidp.rounding import counted
 from lidp.seals import Seal, seal, seal_next
 
 HELP = """Seal canaries for a training that happens elsewhere.
@@ -149,7 +150,7 @@ def _describe(sealed: Seal) -> str:
     private = {"candidates": sealed.commitment.candidates_name, "coins": "coins.json"}
     return "\n".join(
         [
-            f"sealed: {sealed.folder}, run {run}{planned} of plan {plan.id}, {plan.canaries:,} candidates",
+            f"sealed: {sealed.folder}, run {run}{planned} of plan {plan.id}, {counted(plan.canaries, 'candidates')}",
             f"  claim      {plan.claim}",
             f"  method     {plan.method.name}, failure probability {plan.failure_probability:g}"
             + (f" over {plan.looks} looks" if plan.looks > 1 else ""),

@@ -11,6 +11,7 @@ from lidp.curves.gaussian import gaussian_epsilon
 from lidp.designs import CoinFlip, Design, LeaveOneOut
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.gaussian import simulate_gaussian
+from lidp.rounding import counted
 from lidp.score_files import write_scores
 from lidp.store import is_store
 
@@ -43,6 +44,7 @@ def gaussian(
         raise InvalidArgument(f"{out} is the store of an audit, which scores must not replace; choose another name")
     write_scores(scores, out)
     typer.echo(
-        f"wrote {out}: {scores.trials:,} trials x {scores.canaries:,} canaries, true ε = {truth:.3g} at δ = {delta:g}"
+        f"wrote {out}: {counted(scores.trials, 'trials')} x {counted(scores.canaries, 'canaries')}, "
+        f"true ε = {truth:.3g} at δ = {delta:g}"
     )
     return 0

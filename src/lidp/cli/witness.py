@@ -13,7 +13,7 @@ from lidp._runtime.terminal_text import printable
 from lidp.cli.method_imports import Import, import_methods
 from lidp.errors import InvalidArgument
 from lidp.result import recheck
-from lidp.rounding import at_least, claimed
+from lidp.rounding import at_least, claimed, counted
 from lidp.store import is_store
 
 HELP = """Check a witness file. Recomputes the bound from the scores or predictions in the file.
@@ -43,7 +43,7 @@ def command(
     verdict = "refuted" if witness["refuted"] else "not refuted"
     sentence = (
         f"{verdict}: ε ≥ {at_least(bound.epsilon, above=epsilon)}, claimed {claimed(epsilon, bound.epsilon)}, "
-        f"from {bound.trials:,} trials, {bound.certainty}"
+        f"from {counted(bound.trials, 'trials')}, {bound.certainty}"
     )
     typer.echo(printable(sentence))
     return 1 if witness["refuted"] else 0

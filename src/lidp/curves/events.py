@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from lidp import checks
 from lidp.errors import InvalidArgument
+from lidp.rounding import counted
 
 _DEEPEST = 16
 _MOST_EVENTS = 1000
@@ -262,7 +263,7 @@ def describe_event(plain: Plain) -> str:
     name = plain["event"].removesuffix("DpEvent")
     if name == "SelfComposed":
         inner = plain["of"]
-        steps = "1 step" if plain["count"] == 1 else f"{plain['count']:,} steps"
+        steps = counted(plain["count"], "steps")
         if inner["event"] == "PoissonSampledDpEvent" and inner["of"]["event"] == "GaussianDpEvent":
             return (
                 f"DP-SGD with noise multiplier {inner['of']['noise_multiplier']:.6g}, sampling rate "

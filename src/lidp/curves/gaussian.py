@@ -11,6 +11,7 @@ import numpy as np
 from lidp import checks
 from lidp.arrays import Floats
 from lidp.curves.curve import LARGEST_EPSILON, PrivacyCurve
+from lidp.curves.roots import root
 from lidp.errors import InvalidArgument
 
 _ROUND_UP = 1 + 1e-8
@@ -87,15 +88,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
     A Gaussian mechanism with noise σ and sensitivity 1 is 1/σ-GDP, and this is its exact ε.
     """
-    from scipy.optimize import brentq
-
     checks.non_negative(mu=mu)
     checks.probability(delta=delta)
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     if gaussian_delta(mu, LARGEST_EPSILON) > delta:
         return LARGEST_EPSILON
-    return float(brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, LARGEST_EPSILON, xtol=1e-12))
+    return root(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, LARGEST_EPSILON)
 
 
 def renyi_epsilon(mu: float, delta: float) -> float:
@@ -123,20 +122,16 @@ def renyi_epsilon(mu: float, delta: float) -> float:
 
 def sigma_for(epsilon: float, delta: float, *, renyi: bool = False) -> float:
     """Return the noise at which a Gaussian mechanism of sensitivity 1 is (ε, δ)-DP: exactly, or by Rényi accounting."""
-    from scipy.optimize import brentq
-
     checks.positive(epsilon=epsilon)
     checks.probability(delta=delta)
     if epsilon > 500:
         raise InvalidArgument(f"epsilon must be at most 500 for a Gaussian mechanism, got {epsilon:g}")
     curve = renyi_epsilon if renyi else gaussian_epsilon
-    return float(1 / brentq(lambda mu: curve(mu, delta) - epsilon, 1e-6, 1e3, xtol=1e-12))
+    return 1 / root(lambda mu: curve(mu, delta) - epsilon, 1e-6, 1e3)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ, up to rounding, at which μ-GDP is (ε, δ)-DP."""
-    from scipy.optimize import brentq
-
     low, high = 1e-12, 1.0
     while high < LARGEST_MU and gaussian_delta(high, epsilon) <= delta:
         low, high = high, 2 * high
@@ -144,4 +139,4 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         return LARGEST_MU
     if gaussian_delta(low, epsilon) > delta:
         return low
-    return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-12))
+    return root(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high)

@@ -14,6 +14,7 @@ from lidp.claim import Neighbours
 from lidp.designs.design import PERFECT_SCORE, Design, Draw
 from lidp.designs.layout import Arm, FirstOthers, Layout
 from lidp.designs.trial_record import TrialRecord
+from lidp.rounding import counted
 from lidp.streams import Purpose, draw_coins, stream
 
 
@@ -40,7 +41,7 @@ class CoinFlip(Design):
     @property
     def description(self) -> str:
         """See :class:`Design`."""
-        return f"{self.canaries:,} canaries per trial, each inserted or not by a fair coin"
+        return f"{counted(self.canaries, 'canaries')} per trial, each inserted or not by a fair coin"
 
     @property
     def arm_sizes(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact
 
 NO_BOUND = "A diagnosis is no privacy bound: it does not change the verdict of the audit."
 
@@ -135,7 +135,7 @@ class Diagnosis:
         limits += [
             f"correlation of successive steps {one.describe()}" for one in self.select(Quantity.CORRELATION, Part.ALL)
         ]
-        return f"nothing found, within these limits: {'; '.join(limits)}; {self.steps[1]:,} steps as claimed"
+        return f"nothing found, within these limits: {'; '.join(limits)}; {counted(self.steps[1], 'steps')} as claimed"
 
     @property
     def rows(self) -> tuple[tuple[str, str, str, str], ...]:
@@ -173,7 +173,7 @@ class Diagnosis:
         claimed = self.claimed
         heading = (
             f"{self.target}: {self.trials:,} {'trial' if self.trials == 1 else 'trials'}, claimed noise multiplier "
-            f"{claimed.noise_multiplier:.4g}, sampling rate {claimed.sampling_rate:.4g}, {claimed.steps:,} steps"
+            f"{claimed.noise_multiplier:.4g}, sampling rate {claimed.sampling_rate:.4g}, {counted(claimed.steps, 'steps')}"
         )
         findings = [f"  {text}" for text in self.summary]
         table = _table([("quantity", "where", "measured", "claimed"), *self.rows])

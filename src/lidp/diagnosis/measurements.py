@@ -22,6 +22,7 @@ from lidp.diagnosis.reuse import correlation_limits, runs_share_noise
 from lidp.engine.audit import trials_of
 from lidp.errors import InvalidArgument
 from lidp.result import AuditResult
+from lidp.rounding import counted
 from lidp.stats.method import Method
 from lidp.stats.storable import Storable
 
@@ -336,5 +337,6 @@ def _layout_notes(evidence: Evidence) -> list[str]:
         return notes
     return [
         *notes,
-        f"stretches of steps are those of most runs; {others:,} runs with another number of steps are left out of them",
+        "stretches of steps are those of most runs; "
+        f"{counted(others, 'runs')} with another number of steps {'is' if others == 1 else 'are'} left out of them",
     ]

@@ -21,6 +21,7 @@ from lidp import checks
 from lidp.arrays import Floats
 from lidp.errors import AuditFailed, InvalidArgument, InvalidData
 from lidp.integrations.language_model_setup import add_new_tokens, require_supported
+from lidp.rounding import counted
 from lidp.seals.trainer_files import read_candidates, write_scores
 
 __all__ = [
@@ -55,7 +56,7 @@ class CandidateScores:
 
     def __str__(self) -> str:
         cut = f"; {self.truncated:,} were cut to {self.max_length:,} tokens" if self.truncated else ""
-        return f"{len(self.ids):,} candidates scored{cut}"
+        return f"{counted(len(self.ids), 'candidates')} scored{cut}"
 
 
 def sequence_losses(

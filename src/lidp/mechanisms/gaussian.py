@@ -45,16 +45,23 @@ def simulate_gaussian(
 
 
 def draw_gaussian(
-    design: Design, *, trials: int, dimension: int = 10_000, seed: int = 0, threads: int | None = None
+    design: Design,
+    *,
+    trials: int,
+    first: int = 0,
+    dimension: int = 10_000,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> GaussianDraws:
     """Draw the canaries and the noise of an audit, as far as scores depend on them. The result gives the scores for every σ.
 
+    The trials begin with number ``first``, so that an audit can be drawn in parts, which are the same as those of the whole.
     Besides the result, each thread needs memory for the vectors of one trial: K·min(K, d)/2 numbers of 4 bytes.
     """
     trials, dimension, seed = checks.count(trials=trials), checks.count(dimension=dimension), check_seed(seed)
     threads = checks.count(threads=(os.cpu_count() or 1) if threads is None else threads)
     check_canary_design(design)
-    draws = GaussianDraws.empty(design, trials, dimension)
+    draws = GaussianDraws.empty(design, trials, dimension, first)
     size = max(1, _SCORES_PER_BLOCK // design.canaries)
     blocks = [range(start, min(start + size, trials)) for start in range(0, trials, size)]
     if threads == 1 or len(blocks) == 1:
@@ -83,13 +90,15 @@ class GaussianDraws:
     """Coins of the coin-flip design; no columns in other designs."""
     held_out: HeldOutDraws
     """Held-out canaries of designs with two arms; no columns in the coin-flip design."""
+    first: int = 0
+    """The number of the first trial."""
 
     @classmethod
-    def empty(cls, design: Design, trials: int, dimension: int) -> GaussianDraws:
+    def empty(cls, design: Design, trials: int, dimension: int, first: int = 0) -> GaussianDraws:
         """Return uninitialised draws for ``trials`` trials."""
         signal, noise = (np.empty((trials, design.canaries), np.float32) for _ in range(2))
         coins = np.empty((trials, design.canaries if design.has_coins else 0), np.bool_)
-        return cls(design, dimension, signal, noise, coins, HeldOutDraws.empty(trials, design.held_out))
+        return cls(design, dimension, signal, noise, coins, HeldOutDraws.empty(trials, design.held_out), first)
 
     def scores(self, sigma: float) -> Scores:
         """Return the scores at noise σ."""
@@ -98,24 +107,24 @@ class GaussianDraws:
             return Scores(scores=scores, coins=self.coins, neighbours=self.design.neighbours)
         return Scores(inserted=scores, held_out=self.held_out.scores(sigma), neighbours=self.design.neighbours)
 
-    def fill(self, trials: range, seed: int) -> None:
-        """Draw these trials, each from separate streams."""
+    def fill(self, rows: range, seed: int) -> None:
+        """Draw the trials of these rows, each from separate streams."""
         from lidp._compiled import gaussian_trials
 
         def states(purpose: Purpose, arm: int = 0) -> NDArray[np.uint64]:
-            return trial_words(seed, trials, arm=arm, purpose=purpose)
+            return trial_words(seed, range(self.first + rows.start, self.first + rows.stop), arm=arm, purpose=purpose)
 
-        rows = slice(trials.start, trials.stop)
+        part = slice(rows.start, rows.stop)
         canaries, noise = states(Purpose.CANARIES), states(Purpose.NOISE, 1)
-        outputs = (self.dimension, self.signal[rows], self.noise[rows])
+        outputs = (self.dimension, self.signal[part], self.noise[part])
         if self.design.has_coins:
             paired = self.design.neighbours is Neighbours.REPLACE_ONE
-            gaussian_trials.coin_flips(states(Purpose.COINS), canaries, noise, paired, *outputs, self.coins[rows])
+            gaussian_trials.coin_flips(states(Purpose.COINS), canaries, noise, paired, *outputs, self.coins[part])
         else:
             # The noise of the other arm; under replace-one, that of the same output outside the span of the canaries.
             other_noise, fresh_canaries = states(Purpose.NOISE, 0), states(Purpose.HELD_OUT)
             one_output = self.design.models_per_trial == 1
-            held_out = (self.held_out.lengths[rows], self.held_out.cosine[rows])
+            held_out = (self.held_out.lengths[part], self.held_out.cosine[part])
             gaussian_trials.two_arms(canaries, noise, other_noise, fresh_canaries, one_output, *outputs, *held_out)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
-from lidp.report.roc import RocCurve
+from lidp.report.roc import RocCurve, has_visible_corner
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.rounding import at_most
 
@@ -47,7 +47,9 @@ def noise_gauge(name: str, data: NoiseGauge) -> Markup:
 
 def trade_off_figure(name: str, data: ClaimedTradeOff, roc: RocCurve) -> Markup:
     """Draw the errors that the claimed curve excludes, the curve that was shown to be exceeded, and the observed errors."""
-    described = ["The shaded corner has the pairs of error rates that the claimed privacy curve excludes."]
+    shaded = has_visible_corner(data.claimed.excluded_corners()[0])
+    corner = "The shaded corner" if shaded else "The corner below the claim, too small to be shaded,"
+    described = [f"{corner} has the pairs of error rates that the claimed privacy curve excludes."]
     if data.exceeded is not None and data.noise is not None:
         times = at_most(data.noise)
         described.append(f"One line is the curve of {times} times the claimed noise, which the audit excludes.")
@@ -65,10 +67,11 @@ def trade_off_figure(name: str, data: ClaimedTradeOff, roc: RocCurve) -> Markup:
     plot.axes()
     corners = data.claimed.visible()
     x, y = plot.across(corners[0]), plot.up(corners[1])
-    plot.area("fill excluded", [*x, float(plot.across(0.0))], [*y, float(plot.up(0.0))])
+    if shaded:
+        plot.area("fill excluded", [*x, float(plot.across(0.0))], [*y, float(plot.up(0.0))])
     plot.line("chance", plot.across([0, 1]), plot.up([1, 0]))
     plot.line("claim", x, y)
-    entries = [("claim", "claim"), ("fill excluded", "excluded")]
+    entries = [("claim", "claim"), ("fill excluded", "excluded")] if shaded else [("claim", "claim")]
     if data.exceeded is not None:
         kind = "bound-line line-3"
         corners = data.exceeded.visible()

@@ -11,11 +11,11 @@ from lidp.arrays import Floats
 from lidp.claim import Claim
 from lidp.report.curve_figure_data import ClaimedTradeOff
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions
-from lidp.report.roc import RocCurve, excluded_corners
+from lidp.report.roc import RocCurve, excluded_corners, has_visible_corner
 from lidp.report.svg import WIDTH, Canvas, Plot, tick_text, ticks
 from lidp.report.trial_facts import Series
-from lidp.report.wording import counted, number
-from lidp.rounding import at_least, exact
+from lidp.report.wording import number
+from lidp.rounding import at_least, counted, exact
 
 _SHADES = 40
 
@@ -123,28 +123,32 @@ def score_figure(name: str, scores: ScoreDistributions, axis: str) -> Markup:
 def roc_figure(name: str, roc: RocCurve, claim: Claim, trade_off: ClaimedTradeOff | None = None) -> Markup:
     """Draw the ROC curve, its band, and the corners that a true claim excludes: by its curve if there is a trade-off."""
     title = "ROC curve of inserted and held-out scores"
+    corners = excluded_corners(claim) if trade_off is None else trade_off.claimed.excluded_corners()
+    shaded = has_visible_corner(corners[0])
     band = (
         "no band"
-        if roc.reach_inserted is None or roc.reach_held_out is None
+        if not roc.has_band or roc.reach_inserted is None or roc.reach_held_out is None
         else f"a band of ± {number(roc.reach_inserted)} and ± {number(roc.reach_held_out)}"
     )
     excluding = f"a true claim of ε = {exact(claim.epsilon)}" if trade_off is None else "the claimed privacy curve"
     description = (
         f"The area under the curve is {number(roc.area)}; the figure has {band}. "
-        f"The shaded corners are excluded by {excluding}."
+        f"The corners that are excluded by {excluding} are {'shaded' if shaded else 'too small to be seen'}."
     )
     plot = Plot(name, title, description, x=(0, 1), y=(0, 1), labels=("held-out at or above", "inserted at or above"))
     plot.axes()
-    for x, y in excluded_corners(claim) if trade_off is None else trade_off.claimed.excluded_corners():
+    for x, y in corners if shaded else ():
         plot.area("fill excluded", plot.across(x), plot.up(y))
-    if roc.reach_inserted is not None:
+    if roc.has_band:
         # Draw only the edges: with few trials a filled band would cover the whole figure.
         for x, y in (roc.upper(), roc.lower()):
             plot.line("band-line", plot.across(x), plot.up(y))
     plot.line("chance", plot.across([0, 1]), plot.up([0, 1]))
     plot.line("inserted-line", plot.across([0, *roc.held_out]), plot.up([0, *roc.inserted]))
-    entries = [("inserted-line", "the curve"), ("fill excluded", "excluded by a true claim")]
-    plot.legend([*entries, ("band-line", "band")] if roc.reach_inserted is not None else entries)
+    entries = [("inserted-line", "the curve")]
+    entries += [("fill excluded", "excluded by a true claim")] if shaded else []
+    entries += [("band-line", "band")] if roc.has_band else []
+    plot.legend(entries)
     return plot.markup()
 
 
@@ -200,8 +204,9 @@ def series_figure(name: str, series: Series) -> Markup:
     plot.axes(whole=True)
     x = plot.across((series.last + np.concatenate([[0], series.last[:-1] + 1])) / 2 + 0.5)
     if len(x) > 1:
-        corners = np.concatenate([plot.up(series.high), plot.up(series.low)[::-1]])
-        plot.area("fill band", np.concatenate([x, x[::-1]]), corners)
+        if series.has_range:
+            corners = np.concatenate([plot.up(series.high), plot.up(series.low)[::-1]])
+            plot.area("fill band", np.concatenate([x, x[::-1]]), corners)
         plot.line("inserted-line", x, plot.up(series.mean))
     else:
         plot.dot("bound-dot", float(x[0]), float(plot.up(series.mean)[0]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lidp.report.wording import counted, stopping, unit
+from lidp.report.wording import stopping, unit
 from lidp.result import AuditResult
+from lidp.rounding import counted
 
 
 class Status(StrEnum):

@@ -45,7 +45,7 @@ def _table(result: AuditResult) -> str:
         ("δ", exact(result.claim.delta)),
         ("neighbours", str(result.claim.neighbours)),
         ("method", bound.method),
-        ("guarantee", f"{bound.guarantee}: {bound.guarantee.meaning}"),
+        ("guarantee", bound.describe_guarantee(anytime=result.method.anytime)),
         (bound.certainty.name, bound.certainty.number),
         (wording.unit(result), f"{bound.trials:,} of {result.planned_trials:,}"),
         ("models", f"{result.models:,}"),

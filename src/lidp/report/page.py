@@ -18,12 +18,12 @@ from lidp.report.curve_figure_data import ClaimedTradeOff, NoiseGauge
 from lidp.report.diagnosis_drawings import diagnosis_section
 from lidp.report.evidence import statements_of
 from lidp.report.figure_data import BoundPath, CanaryCorrelation, Gauge, ScoreDistributions, claimed_epsilon, thinned
-from lidp.report.roc import RocCurve
+from lidp.report.roc import RocCurve, excluded_corners, has_visible_corner
 from lidp.report.tables import facts_of, numbers_behind, settings_of, versions_of
 from lidp.report.texts import finalize
 from lidp.report.trial_facts import TrialFacts
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -124,7 +124,7 @@ def environment(package: str) -> Environment:
         "shown": wording.shown,
         "claimed": exact,
         "at_least": at_least,
-        "counted": wording.counted,
+        "counted": counted,
     }
     return environment
 
@@ -156,6 +156,7 @@ def _curve(result: AuditResult, trade_off: ClaimedTradeOff | None, roc: RocCurve
         "point_gauge": drawings.gauge("point-gauge", Gauge.of(result)) if shown_twice else None,
         "point_verdict": result.verdicts["point"],
         "trade_off": trade_off,
+        "shaded": has_visible_corner(trade_off.claimed.excluded_corners()[0]),
         "figure": curve_drawings.trade_off_figure("trade-off", trade_off, roc),
         "rows": _trade_off_rows(trade_off),
     }
@@ -191,7 +192,9 @@ def _scores(result: AuditResult) -> dict[str, Any]:
 def _roc(result: AuditResult, data: RocCurve, trade_off: ClaimedTradeOff | None) -> dict[str, Any]:
     kept = thinned(len(data.thresholds) - 1, _ROWS)  # the last threshold is minus infinity
     rows = [(float(data.thresholds[at]), float(data.held_out[at]), float(data.inserted[at])) for at in kept]
-    return {"data": data, "figure": drawings.roc_figure("roc", data, result.claim, trade_off), "rows": rows}
+    corners = excluded_corners(result.claim) if trade_off is None else trade_off.claimed.excluded_corners()
+    figure = drawings.roc_figure("roc", data, result.claim, trade_off)
+    return {"data": data, "figure": figure, "rows": rows, "shaded": has_visible_corner(corners[0])}
 
 
 def _correlations(result: AuditResult) -> list[dict[str, Any]]:

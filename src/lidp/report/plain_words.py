@@ -19,7 +19,7 @@ def early_stop(result: AuditResult) -> str:
         return ""
     return (
         "The audit stopped as soon as the claim was refuted, so the bound does not say how large the leak is: the true ε may be "
-        "far larger. To find a larger bound, go on with lidp resume STORE --stop-when never."
+        "far larger. To find a larger bound, go on: “lidp resume STORE --stop-when never”."
     )
 
 
@@ -28,7 +28,8 @@ def meaning(result: AuditResult) -> str:
     epsilon = result.claim.epsilon
     factor = f"e^{claimed_epsilon(result)}"
     if epsilon <= _LARGEST_EPSILON:
-        factor = f"{at_most(math.exp(epsilon), 3)} ({factor})"
+        rounded = float(at_most(math.exp(epsilon), 3))
+        factor = f"{rounded:,.0f} ({factor})" if rounded >= 1000 else f"{rounded:g} ({factor})"
     exception = f", except with a probability of about {result.claim.delta:g}" if result.claim.delta else ""
     return (
         "ε says how much one record can change what the mechanism releases. The claim promises that no output becomes more than "
@@ -40,17 +41,17 @@ def meaning(result: AuditResult) -> str:
 def next_step(result: AuditResult) -> str:
     """Return what to do after this verdict."""
     if result.verdict is Verdict.REFUTED:
-        found = " lidp diagnose STORE says which part of the training deviates from it." if result.transcripts else ""
+        found = " “lidp diagnose STORE” says which part of the training deviates from it." if result.transcripts else ""
         return (
             "Do not rely on the claim: look for too little noise, missing clipping, a wrong sampling rate or noise that is used "
             f"twice, mend it, and audit again in a new store.{found}"
         )
     if result.unfinished:
-        return "The audit is not finished: lidp resume STORE goes on."
+        return "The audit is not finished: “lidp resume STORE” goes on."
     if not result.design.has_canaries:
-        return "Not refuted does not mean true: more runs, other data sets or other features may still refute the claim."
-    further = " lidp resume STORE --trials N goes on with this audit." if result.method.anytime else ""
+        return "To look further, use more runs, other data sets or other features."
+    further = " “lidp resume STORE --trials N” goes on with this audit." if result.method.anytime else ""
     return (
-        "Not refuted does not mean true: more trials, other canaries or a better score may still refute the claim. lidp plan "
-        f"simulates which leaks a budget finds.{further}"
+        "To look further, use more trials, other canaries or a better score. “lidp plan” simulates which leaks a budget finds."
+        f"{further}"
     )

@@ -25,6 +25,7 @@ from lidp.result import AuditResult
 from lidp.scores import Scores
 
 POINTS = 240
+_LEAST_DEPTH = 0.005  # of a corner of the figure, as a share: about a pixel
 _SAMPLE = 400_000  # scores from which thresholds are chosen; the rates use all scores
 
 
@@ -103,6 +104,14 @@ class RocCurve:
         x, y = self._points(+1)
         return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
+    @property
+    def has_band(self) -> bool:
+        """Whether there is a band that leaves some of the figure free; with few trials it covers everything."""
+        if self.reach_inserted is None:
+            return False
+        held_out, inserted = self.lower()
+        return has_visible_corner(self.upper()) or has_visible_corner((1 - held_out, 1 - inserted))
+
     def _points(self, sign: int) -> tuple[Floats, Floats]:
         if self.reach_inserted is None or self.reach_held_out is None:
             return np.empty(0), np.empty(0)
@@ -147,6 +156,12 @@ def distance(trials: int, failure_probability: float, *, coins: bool, anytime: b
     area += 2 * math.exp(-2 * scale**2)  # what lies beyond the grid, generously
     # P[X ≥ t] ≤ area(a) / (t - a) = failure probability, at the best a.
     return float(np.min(y + area / failure_probability)) / math.sqrt(trials)
+
+
+def has_visible_corner(corner: tuple[Floats, Floats]) -> bool:
+    """Return whether the upper corner of (held-out, inserted) rates above these is deep enough to be seen in a figure."""
+    held_out, inserted = corner
+    return bool(np.minimum(held_out, 1 - inserted).max() >= _LEAST_DEPTH)
 
 
 def _tail(y: Floats, trials: int, *, coins: bool) -> Floats:

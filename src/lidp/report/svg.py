@@ -126,7 +126,9 @@ class Plot(Canvas):
         for value in ticks(*self._x, least=1.0 if whole else 0.0):
             x = float(self.across(value))
             self.line("axis", [x, x], [bottom, bottom + 4])
-            self.text(tick_text(value), x, bottom + 18, anchor="middle", kind="tick")
+            words = tick_text(value)
+            # The last number stays within the figure.
+            self.text(words, min(x, self.width - 3.6 * len(words)), bottom + 18, anchor="middle", kind="tick")
         self.line("axis", [left, right], [bottom, bottom])
         self.text(self._labels[0], (left + right) / 2, self.height - 6, anchor="middle")
         self.text(self._labels[1], 4, _TOP - 8)

@@ -13,6 +13,7 @@ from lidp.arrays import Floats, Ints
 from lidp.trial_notes import TrialNote
 
 BINS = 120
+_LEAST_RANGE = 0.01  # of the range of all trials: about two pixels
 MOST_SERIES = 8
 MOST_WORDS = 5
 _ARMS = {"scores": "", "inserted": ", inserted run", "held_out": ", held-out run"}
@@ -55,6 +56,11 @@ class Series:
             low=np.minimum.reduceat(value, starts),
             high=np.maximum.reduceat(value, starts),
         )
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the trials of a bin differ enough for their range to be seen in a figure."""
+        return bool((self.high - self.low).max() > _LEAST_RANGE * (self.high.max() - self.low.min()))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from lidp.epsilon_bound import Guarantee, Hypothesis
 from lidp.report.figure_data import claimed_epsilon
 from lidp.result import AuditResult, Verdict
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact, singular
 
 _IF_TRUE = {
     Hypothesis.POINT: "the claim were true",
@@ -40,11 +40,6 @@ def often(probability: float) -> str:
 def unit(result: AuditResult) -> str:
     """Return what one row of the scores is called, in the plural."""
     return result.design.unit
-
-
-def counted(number: int, words: str) -> str:
-    """Return a count with its noun, which is given in the plural: "1 trial", "2 trials"."""
-    return f"{number:,} {words.removesuffix('s') if number == 1 else words}"
 
 
 def bound_words(result: AuditResult) -> str:
@@ -213,15 +208,18 @@ def stopping(result: AuditResult) -> str:
     """Return when the audit ended, and why that keeps the guarantee."""
     done, planned, what = result.bound.trials, result.planned_trials, unit(result)
     if done >= planned:
-        return f"All {planned:,} planned {what} were used." if planned > 1 else f"The one planned {what[:-1]} was used."
+        return (
+            f"All {planned:,} planned {what} were used." if planned > 1 else f"The one planned {singular(what)} was used."
+        )
     if result.verdict is Verdict.REFUTED and result.configuration.get("stop_when") != "never":
         return (
             f"The audit stopped after {done:,} of {planned:,} {what}, when the claim was refuted. "
             f"{result.bound.method} is anytime-valid: stopping because of the result keeps the guarantee."
         )
+    finished = f"{done:,} of {counted(planned, what)} {'is' if done == 1 else 'are'} finished"
     if result.method.anytime:
-        return f"{done:,} of {planned:,} {what} are finished; the bound is valid now and may still rise."
-    return f"{done:,} of {planned:,} {what} are finished."
+        return f"{finished}; the bound is valid now and may still rise."
+    return f"{finished}."
 
 
 def design(result: AuditResult) -> str:

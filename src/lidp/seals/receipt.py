@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lidp.errors import InvalidArgument, SealError
-from lidp.rounding import at_least, at_most, exact
+from lidp.rounding import at_least, at_most, counted, exact
 from lidp.seals.files import canonical, read_json, replace_file, sha256
 from lidp.seals.opening import OpenedSeal, SealedResult
 from lidp.seals.plan import FORMAT, check_format
@@ -105,7 +105,7 @@ def model_card(result: SealedResult, receipt: Receipt) -> str:
         f"- Lower bound at δ = {exact(claim.delta)}: ε ≥ {at_least(bound.epsilon, above=claim.epsilon)}"
         f", where at most {at_most(claim.epsilon)} is claimed.",
         f"- Hypothesis tested: {bound.hypothesis.meaning}.",
-        f"- Evidence: {trainings}, {bound.canaries:,} candidates each, sealed before training; method {bound.method}.",
+        f"- Evidence: {trainings}, {counted(bound.canaries, 'candidates')} each, sealed before training; method {bound.method}.",
         f"- Assumes: {'; '.join(result.assumptions)}.",
         *(f"- Commitment: `{digest}`" for digest in result.digests[-1:]),
         f"- Receipt: `{receipt.digest}`, checked by `lidp verify receipt.json` (lidp {result.computed_with.get('lidp', '')}).",

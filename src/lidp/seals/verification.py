@@ -14,6 +14,7 @@ from lidp._runtime.versions import versions
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import InvalidArgument, LidpError, SealError
 from lidp.result import Verdict
+from lidp.rounding import counted
 from lidp.seals.evidence import RunEvidence, hash_evidence
 from lidp.seals.opening import Judgement, judge_evidence, run_assumptions
 from lidp.seals.plan import Commitment, SealPlan, check_time, parsed
@@ -206,7 +207,7 @@ class _Verifier:
                 raise SealError(f"the scores of run {run.commitment.run} are not those of the receipt")
         if hash_evidence([run.hash for run in runs]) != self._plain["evidence_hash"]:
             raise SealError("the hash of the evidence is not that of its runs")
-        return runs, f"scores and coins of {len(runs)} runs match their hashes, {self._plain['evidence_hash']}"
+        return runs, f"scores and coins of {counted(len(runs), 'runs')} match their hashes, {self._plain['evidence_hash']}"
 
     def _from_receipt(self, commitments: list[Commitment]) -> list[RunEvidence]:
         packed = self._plain["evidence"]

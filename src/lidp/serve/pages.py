@@ -16,7 +16,7 @@ from lidp.report.figure_data import claim_words
 from lidp.report.page import environment
 from lidp.report.texts import clean
 from lidp.result import Verdict
-from lidp.rounding import at_least, at_most, duration, exact
+from lidp.rounding import at_least, at_most, counted, duration, exact
 from lidp.serve.audits import Catalogue
 from lidp.serve.listing import Entry, State
 from lidp.serve.live import Snapshot
@@ -118,10 +118,10 @@ def _sentences(snapshot: Snapshot) -> list[str]:
 def _standing(snapshot: Snapshot) -> str:
     plan, bound, unit = snapshot.plan, snapshot.bound, snapshot.plan.design.unit
     if snapshot.reading:
-        return f"The trials in the store are being read: {wording.counted(snapshot.done, unit)} so far."
+        return f"The trials in the store are being read: {counted(snapshot.done, unit)} so far."
     if not snapshot.done:
-        return f"None of the {wording.counted(plan.rows, unit)} is finished yet."
-    after = f"After {snapshot.done:,} of {wording.counted(plan.rows, unit)}"
+        return f"None of the {counted(plan.rows, unit)} is finished yet."
+    after = f"After {snapshot.done:,} of {counted(plan.rows, unit)}"
     if bound is None and not plan.method.anytime:
         return f"{after}: {plan.method.name} gives no bound before all of them are finished."
     if bound is None:

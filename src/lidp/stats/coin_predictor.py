@@ -12,6 +12,7 @@ learns their share would find a leak in pure noise. So each model predicts relat
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ CALIBRATION_SCORES = 64
 
 _LARGEST = 6.0  # standardised scores are cut off here, so that one outlier cannot tilt the regressions
 _BINS = (8, 32)
+# The middle, the quantiles one standard deviation beside it, and the inner edges of both histograms: computed in one call.
+_QUANTILES = np.concatenate([(0.16, 0.5, 0.84), *(np.arange(1, bins) / bins for bins in _BINS)])
 # Prior means and variances of the weights of (1, u, u² - 1) for the linear and the quadratic regression. Scores are
 # higher for inserted canaries, so the slope starts out positive.
 _MEANS = ((0.0, 0.5, 0.0), (0.0, 0.5, 0.0))
@@ -43,14 +46,14 @@ class CoinPredictor:
         """
         known: Floats = calibration[~np.isnan(calibration)]
         ordered: Floats = np.sort(known) if known.size else np.zeros(1)
-        low, middle, high = np.quantile(ordered, (0.16, 0.5, 0.84))
+        low, middle, high, *inner = np.quantile(ordered, _QUANTILES)
         self.centre = float(middle)
         largest = float(np.abs(ordered).max()) or 1.0
         # Halves and a common divisor: scores near the largest float must not overflow.
         self.scale = float(high / 2 - low / 2 or largest * (ordered / largest).std() or 1.0)
         # The regressions begin with a positive slope: a mean of 0 keeps them from guessing "in" more often than "out".
         self.mean = float(self._standardised(ordered).mean())
-        self.edges = [np.unique(np.quantile(ordered, np.arange(1, bins) / bins)) for bins in _BINS]
+        self.edges = [np.unique(inner[: _BINS[0] - 1]), np.unique(inner[_BINS[0] - 1 :])]
         means, variances, trust = list(_MEANS), list(_VARIANCES), list(_TRUST)
         if expected is not None:
             slope = min(expected * math.sqrt(1 + expected**2 / 4), _STEEPEST)
@@ -76,7 +79,9 @@ class CoinPredictor:
             return log_odds
         flat = scores.ravel()
         features = self._standardised(flat) - self.mean
-        bins = np.stack([np.searchsorted(edges, flat, side="right") for edges in self.edges], axis=1)
+        bins = np.empty((len(flat), len(self.edges)), dtype=np.int64)
+        for column, edges in enumerate(self.edges):
+            kernels().bin_scores(flat, edges, bins[:, column])
         logits = np.empty(len(flat))
         learned = (self.weights, self.covariances, self.counts, self.blind, self.pooled, self.trust)
         kernels().predict(features, bins, coins.ravel(), *learned, logits)
@@ -86,6 +91,7 @@ class CoinPredictor:
         return np.clip(scores / self.scale - self.centre / self.scale, -_LARGEST, _LARGEST)
 
 
+@cache
 def kernels() -> Any:
     """Return the module of compiled loops, imported on first use: importing numba takes longer than everything else together."""
     from lidp._compiled import coin_wager
