@@ -11,7 +11,7 @@ from typing import Any, Self
 from lidp.errors import InvalidArgument
 from lidp.report.page import render, write_page
 from lidp.result import Verdict
-from lidp.rounding import at_most
+from lidp.rounding import at_most, counted
 
 ERROR = "error"
 """The verdict of an assertion that raised an error: nothing was shown."""
@@ -110,10 +110,10 @@ class SessionReport:
         """Return the assertions, their runs and the false-alarm budget that they used, as one line."""
         repeated = sum(row.repeats for row in self.rows)
         parts = [
-            f"{self.assertions:,} assertion{'' if self.assertions == 1 else 's'}",
+            counted(self.assertions, "assertions"),
             f"{self.refuted:,} refuted",
-            *([f"{repeated:,} rerun{'' if repeated == 1 else 's'} of a refuted one"] if repeated else []),
-            f"{sum(row.runs for row in self.rows):,} runs",
+            *([f"{counted(repeated, 'reruns')} of a refuted one"] if repeated else []),
+            counted(sum(row.runs for row in self.rows), "runs"),
             f"budget {self.budget}",
             f"false-alarm probability {at_most(self.used)} of {self.failure_probability:g} used",
             f"--dp-seed={self.seed}",
