@@ -62,9 +62,10 @@ def step(parameters, noise_state, planting, batch, noise, silent):
     return jax.tree.map(lambda value, slope: value - 0.2 * slope, parameters, noisy), noise_state, planting
 
 
-def train(records, planting, key, noise=NOISE, silent=None):
-    """Train with ``noise`` times the clipping norm, without noise in the array ``silent``."""
+def train(records, planting, key, noise=NOISE, silent=None, same_noise=False):
+    """Train with ``noise`` times the clipping norm, without noise in the array ``silent``; ``same_noise`` in every run."""
     batch_key, noise_key = jax.random.split(key)
+    noise_key = jax.random.key(0) if same_noise else noise_key
     parameters = jax.tree.map(jnp.asarray, PARAMETERS)
     noise_state = gaussian_privatizer(stddev=noise, prng_key=noise_key).init(parameters)
     for batch in poisson_batches(batch_key, records):

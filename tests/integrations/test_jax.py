@@ -165,7 +165,7 @@ def ignore_key(records, planting, key):
     return train(records, planting, jax.random.key(0))
 
 
-@pytest.mark.parametrize("loop", [ignore_key, partial(train, noise=0.0)])
+@pytest.mark.parametrize("loop", [ignore_key, partial(train, noise=0.0), partial(train, same_noise=True)])
 def test_noise_that_is_the_same_in_every_run_ends_the_audit(loop):
     with pytest.raises(AuditFailed, match="two pilot runs with different seeds gave exactly the same result"):
         audit(loop, trials=4, pilots=2)
