@@ -9,9 +9,12 @@ processes and Ray follow the same rules:
   Running it again until it survives would let a mechanism choose, by dying, which of its outputs are looked at. With ``retry``
   the trial runs once more first, with the same coins and streams. That repeats the same run only if the mechanism draws all its
   randomness from its ``rng``, which is why it is not the default.
-- A death must be charged to one trial. If the trials of a batch ran together, none of them is charged; each runs again, alone.
-  Without ``retry`` that second run is not allowed, and a time limit must be measured per trial: in both cases trials never run
-  together.
+- Short trials are handed out in batches, sized by their own duration, so that messages cost little. Batches shrink towards the
+  end, so that workers end together.
+- A death must be charged to one trial: the first one of the batch whose record is missing, because every record is sent, or kept
+  where it survives the worker, as soon as its trial ends. If the trials of a batch ran together in one go, none of them is
+  charged; each runs again, alone. Without ``retry`` that second run is not allowed, and a time limit must be measured per trial:
+  in both cases trials never run together.
 - The loss of a node is no trial's fault, so what ran there runs again, with the same coins and streams. If one trial loses its
   node again and again, the mechanism may be what brings nodes down, and the audit ends.
 """
@@ -26,6 +29,7 @@ from dataclasses import dataclass, replace
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed
 
+_BATCHES_PER_WORKER = 2  # that the trials in the queue must suffice for: else batches are made smaller
 _SHORTEST_TRIAL_SECONDS = 1e-6  # keeps the division by a measured duration finite
 
 
@@ -38,8 +42,8 @@ class DispatchPolicy:
         time_limit_seconds: longest duration of a trial; None if there is none.
         batch_trials: largest number of trials in a batch.
         batch_seconds: intended duration of a batch, by the duration of the latest trials.
-        returns_each_record: whether a worker returns every record as soon as its trial ends, so that the first trial that is
-            missing is known to be the one that is running.
+        keeps_each_record: whether a worker sends every record as soon as its trial ends, or keeps it where it survives the worker,
+            so that the first trial that is missing is known to be the one that was running.
         may_run_together: whether a worker may run the trials of a batch in one go and return all their records at the end.
         node_check_seconds: how long after the death of a worker process its node is checked.
         most_node_losses: how many times one trial may lose its node before the audit ends.
@@ -50,7 +54,7 @@ class DispatchPolicy:
     time_limit_seconds: float | None = None
     batch_trials: int = 1
     batch_seconds: float = 0.0
-    returns_each_record: bool = False
+    keeps_each_record: bool = False
     may_run_together: bool = False
     node_check_seconds: float = 0.0
     most_node_losses: int = 0
@@ -64,7 +68,7 @@ class DispatchPolicy:
     @property
     def largest_batch(self) -> int:
         """The largest batch of which it is known, or can be found out, which trial killed its worker."""
-        return self.batch_trials if self.runs_together or self.returns_each_record else 1
+        return self.batch_trials if self.runs_together or self.keeps_each_record else 1
 
 
 @dataclass(eq=False)
@@ -170,17 +174,26 @@ class Dispatcher:
         sent others.
         """
         accepted = []
-        for record in records if batch in self._running else ():
+        for record in records if batch in self._running or batch in self._deferred else ():
             if record.index in batch.pending:
                 batch.pending.remove(record.index)
                 deaths = self._deaths.get(record.index, 0)
                 accepted.append(replace(record, attempts=deaths + 1) if deaths else record)
         if accepted and batch.running_since is not None:
-            self._seconds_per_trial = batch.running_seconds(now) / len(accepted)
-            batch.running_since = now
-        if not batch.pending:
-            self._running.pop(batch, None)
+            self._note_duration(batch, accepted, now)
+        if accepted and not batch.pending:
+            self._remove(batch)
         return accepted
+
+    def _note_duration(self, batch: Batch, accepted: Sequence[TrialRecord], now: float) -> None:
+        """Note how long trials take, and when the next trial of the batch started."""
+        worked = sum(record.seconds for record in accepted)
+        if math.isfinite(batch.died_at):  # records that were found after the death of their worker
+            batch.running_since = min(batch.died_at, (batch.running_since or 0.0) + worked)
+            return
+        # The start of a batch and its records may be heard of together, long after both: believe the longer duration.
+        self._seconds_per_trial = max(batch.running_seconds(now), worked) / len(accepted)
+        batch.running_since = now
 
     def return_undelivered(self, batch: Batch) -> None:
         """Put back a batch that never reached a worker, because the worker died idle: that is no trial's fault."""
@@ -206,6 +219,18 @@ class Dispatcher:
             return []
         return [LostTrial(dead, reason, batch.running_seconds(now), attempts=self._deaths[dead])]
 
+    def handle_lost_records(self, batch: Batch, reason: str, *, now: float) -> list[LostTrial]:
+        """Handle the death of a worker whose records are lost, so that it is not known which of its trials have run.
+
+        With ``retry`` each of them runs again, alone. Without, none may run a second time, and all of them have failed.
+        """
+        if self.policy.retry:
+            batch.together = True
+            return self.handle_dead_worker(batch, reason, now=now)
+        self._remove(batch)
+        seconds = batch.running_seconds(now) / len(batch.pending)
+        return [LostTrial(index, reason, seconds, attempts=1) for index in batch.pending]
+
     def defer_until_node_checked(self, batch: Batch, *, now: float) -> None:
         """Set a batch aside whose worker process died: by itself, or as the first process of a node that is going down?
 
@@ -218,7 +243,7 @@ class Dispatcher:
     def due_node_checks(self, *, now: float) -> list[Batch]:
         """Return the deferred batches whose nodes are to be checked now.
 
-        Each is then to be handed to :meth:`handle_lost_node` or to :meth:`handle_dead_worker`.
+        Each is then to be handed to :meth:`handle_lost_node`, :meth:`handle_dead_worker` or :meth:`handle_lost_records`.
         """
         return [batch for batch in self._deferred if now >= batch.died_at + self.policy.node_check_seconds]
 
@@ -286,7 +311,7 @@ class Dispatcher:
         if self._seconds_per_trial is None or self._queue[0] in self._alone:
             return 1
         size = math.floor(self.policy.batch_seconds / max(self._seconds_per_trial, _SHORTEST_TRIAL_SECONDS))
-        return max(1, min(size, self.policy.largest_batch, len(self._queue) // self.capacity))
+        return max(1, min(size, self.policy.largest_batch, len(self._queue) // (_BATCHES_PER_WORKER * self.capacity)))
 
     def _remove(self, batch: Batch) -> None:
         """Remove a batch that is running or deferred."""
