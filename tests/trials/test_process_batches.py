@@ -74,7 +74,9 @@ def test_an_audit_that_is_interrupted_in_a_batch_resumes_with_the_same_result(si
         if progress.done >= TRIALS // 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in a background that ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # also where tests run in a background that ignores it
     try:
         options = {"trials": TRIALS, "store": tmp_path / "a.db"}
         slow = Target(leaky_after_a_moment, Numbers(), closeness, dataset=[0.5], name="x")
