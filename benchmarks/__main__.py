@@ -14,6 +14,7 @@ from benchmarks import (
     pairs,
     peers,
     report,
+    scale,
     serve,
     simulation,
     speed,
@@ -42,6 +43,7 @@ PARTS = {
     "clusters": clusters.main,
     "report": report.main,
     "serve": serve.main,
+    "scale": scale.main,
 }
 
 if __name__ == "__main__":

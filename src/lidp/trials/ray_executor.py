@@ -24,9 +24,9 @@ from lidp.trials.ray_journal import JournalReader
 from lidp.trials.ray_task import BatchOrder, pack_setup, pickle_for_nodes, run_batch, run_once
 from lidp.trials.setup import Setup
 
-_BATCH_TRIALS = 1024
-_BATCH_SECONDS = 0.3  # a node that is lost costs no more than this, or one trial
-_REPORT_SECONDS = 0.3  # how long a finished trial of a batch may wait before its record is sent
+_BATCH_TRIALS = 2048
+_BATCH_SECONDS = 2.0
+_REPORT_SECONDS = 0.3  # how long a finished trial of a batch may wait before its record is sent; a lost node costs no more
 _TASKS_PER_SLOT = 2  # so that no slot waits for the driver
 _COUNT_SECONDS = 2.0  # how often the slots of the cluster are counted
 _YIELD_SECONDS = 0.2  # how often control is returned to the caller while nothing is finished
