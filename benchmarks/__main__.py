@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    bound_command,
     broken_training,
     clusters,
     curves,
@@ -44,6 +45,7 @@ PARTS = {
     "report": report.main,
     "serve": serve.main,
     "scale": scale.main,
+    "bound-command": bound_command.main,
 }
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +114,17 @@ def measure(folder: Path, trials: int) -> dict[str, float]:
     """All measurements of one size; each part in a process of its own, because of its memory. Kept in a file."""
     kept = folder / f"{trials}.json"
     measured: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
-    for part, needed in (("run_trials", "run"), ("read_trials", "resume")):
+    for part, needed in ((run_trials, "run"), (read_trials, "resume")):
         if needed not in measured:
-            code = f"import json, pathlib, sys, benchmarks.scale as s; f = pathlib.Path(sys.argv[1]); print(json.dumps(s.{part}(f, {trials})))"
-            output = subprocess.run(
-                [sys.executable, "-c", code, str(folder)], check=True, stdout=subprocess.PIPE, text=True
-            )
-            measured |= json.loads(output.stdout.splitlines()[-1])
+            with multiprocessing.get_context("spawn").Pool(1) as process:
+                measured |= process.apply(part, (folder, trials))
             kept.write_text(json.dumps(measured))
     return measured
 
 
 def exponents(values: list[float], *, per_trial: bool) -> str:
     """Growth of the whole from each size to the next, as exponents of the number of trials."""
-    pairs = zip(values, values[1:], strict=False)
-    steps = [math.log10(max(after, 1e-12) / max(before, 1e-12)) + per_trial for before, after in pairs]
+    steps = [math.log10(max(after, 1e-12) / max(before, 1e-12)) + per_trial for before, after in pairwise(values)]
     return ", ".join(f"{step:.2f}" for step in steps)
 
 

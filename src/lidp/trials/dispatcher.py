@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed
+from lidp.trials.setup import describe_time_limit
 
 _BATCHES_PER_WORKER = 2  # that the trials in the queue must suffice for: else batches are made smaller
 _SHORTEST_TRIAL_SECONDS = 1e-6  # keeps the division by a measured duration finite
@@ -117,11 +118,6 @@ class LostTrial:
     reason: str
     seconds: float
     attempts: int
-
-
-def describe_time_limit(seconds: float) -> str:
-    """Return the reason why a trial that took longer has failed."""
-    return f"passed the time limit of {seconds:g} s"
 
 
 class _Queue:

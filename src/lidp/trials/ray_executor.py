@@ -168,7 +168,8 @@ class _RayScheduler:
         for stream in self.batches:
             _cancel(self.ray, stream)
         self.batches.clear()
-        self.journals.remove([node for node in self.cluster.nodes() if node in self.nodes])
+        with contextlib.suppress(self.ray.exceptions.RayError, ValueError, RuntimeError):  # the cluster may be gone
+            self.journals.remove([node for node in self.cluster.nodes() if node in self.nodes])
 
     def _make_remote(self) -> Any:
         return self.ray.remote(run_batch).options(

@@ -104,7 +104,9 @@ class JournalReader:
         if batch not in self._tasks:
             self._tasks[batch] = ([self._on(node, read_journal, batch) for node in nodes], now + _READ_SECONDS)
         tasks, end = self._tasks[batch]
-        return now > end or len(self._ray.wait(tasks, num_returns=len(tasks), timeout=0)[0]) == len(tasks)
+        if not tasks or now > end:
+            return True
+        return len(self._ray.wait(tasks, num_returns=len(tasks), timeout=0)[0]) == len(tasks)
 
     def take(self, batch: int) -> list[TrialRecord] | None:
         """Return the records in a journal that is ready, None if it was not found."""
@@ -121,10 +123,9 @@ class JournalReader:
 
     def remove(self, nodes: Sequence[str]) -> None:
         """Remove all journals of the audit from nodes; nodes that do not answer soon remove them with those of a later audit."""
-        with contextlib.suppress(self._ray.exceptions.RayError, ValueError, RuntimeError):  # the cluster may be gone
-            tasks = [self._on(node, remove_journals) for node in nodes]
-            if tasks:
-                self._ray.wait(tasks, num_returns=len(tasks), timeout=_REMOVE_SECONDS)
+        tasks = [self._on(node, remove_journals) for node in nodes]
+        if tasks:
+            self._ray.wait(tasks, num_returns=len(tasks), timeout=_REMOVE_SECONDS)
 
     def _on(self, node: str, function: Any, *arguments: Any) -> Any:
         strategies: Any = importlib.import_module("ray.util.scheduling_strategies")

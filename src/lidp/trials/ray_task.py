@@ -24,10 +24,9 @@ from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import ignore_interrupts, raise_dismissed_on_sigterm, use_one_core
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
-from lidp.trials.dispatcher import describe_time_limit
 from lidp.trials.executor import group_trials
 from lidp.trials.ray_journal import Journal
-from lidp.trials.setup import Setup
+from lidp.trials.setup import Setup, describe_time_limit
 
 
 @dataclass(frozen=True)
