@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    bound_command,
     broken_training,
     canary_counts,
     clusters,
@@ -15,6 +16,7 @@ from benchmarks import (
     pairs,
     peers,
     report,
+    scale,
     serve,
     simulation,
     speed,
@@ -44,6 +46,8 @@ PARTS = {
     "clusters": clusters.main,
     "report": report.main,
     "serve": serve.main,
+    "scale": scale.main,
+    "bound-command": bound_command.main,
 }
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def test_a_result_without_scores_can_be_pickled():
         ({"claim": {"epsilon": -1}}, "epsilon"),
         ({"design": {"kind": "Path"}}, "unknown design"),
         ({"method": {"kind": "Path"}}, "unknown method"),
-        ({"trial_notes": [{"colour": 1}]}, "colour"),
+        ({"trial_notes": {"colour": 1}}, "colour"),
         ({"seed": float("inf")}, "infinity"),
         ({"facts": None}, "NoneType"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,7 @@ from lidp.scores import Scores
 from lidp.stats.method import Method
 from lidp.stats.registry import bound
 from lidp.stats.storable import Storable, from_plain, to_plain
-from lidp.trial_notes import TrialNote, note_columns
+from lidp.trial_notes import TrialNote, TrialNotes, note_columns
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,7 +68,7 @@ class AuditResult:
     planned_trials: int
     preparation_models: int
     scores: Scores = field(repr=False, compare=False)
-    notes: tuple[TrialNote, ...] = field(repr=False, compare=False)
+    notes: Sequence[TrialNote] = field(repr=False, compare=False)
     versions: Mapping[str, str] = field(repr=False, compare=False)
     """package versions that started the audit; empty if its store is too old to record them"""
     seconds: float = field(default=0.0, compare=False)
@@ -84,6 +84,13 @@ class AuditResult:
     """what is suspicious about the mechanism or its scores; the verdict does not depend on it"""
     transcripts: tuple[TrialRecord, ...] = field(default=(), repr=False, compare=False)
     """trials that recorded what their steps tell about canaries, for a diagnosis, also those after a refutation; not in JSON"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", TrialNotes.of(self.notes))
+
+    @property
+    def _notes(self) -> TrialNotes:
+        return TrialNotes.of(self.notes)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -125,22 +132,23 @@ class AuditResult:
     @property
     def trial_seconds(self) -> float:
         """Total seconds of the trials that the bound uses, over all workers."""
-        return sum(note.seconds for note in self.notes) if self.notes else self.seconds
+        return sum(self._notes.seconds) if self.notes else self.seconds
 
     @property
     def failed_runs(self) -> int:
         """The number of failed runs; they are kept as outputs on which nothing is bet."""
-        return self.scores.failed_runs + _lost_trials(self.notes)
+        return self.scores.failed_runs + _lost_trials(self._notes)
 
     @property
     def retried_trials(self) -> int:
         """The number of trials that were retried because a worker process had died."""
-        return sum(note.attempts > 1 for note in self.notes)
+        return sum(attempts > 1 for attempts in self._notes.attempts.values())
 
     @property
     def unscored_canaries(self) -> int:
         """The number of canaries that could not be scored and got a constant score."""
-        return sum(int(value) for note in self.notes for name, value in note.metadata.items() if name.endswith("_unscored"))
+        columns = (column for name, column in self._notes.metadata.items() if name.endswith("_unscored"))
+        return sum(int(value) for column in columns for value in column.values)
 
     def to_dict(self, *, scores: bool = False) -> dict[str, Any]:
         """Return plain data, ready for JSON, with the scores if asked for.
@@ -184,7 +192,7 @@ class AuditResult:
             "versions": dict(self.versions),
             "computed_with": dict(self.computed_with),
             "configuration": dict(self.configuration),
-            "trial_notes": [note.to_dict() for note in self.notes],
+            "trial_notes": self._notes.to_dict(),
         }
 
     def to_json(self, indent: int | None = None, *, scores: bool = False) -> str:
@@ -244,12 +252,12 @@ class AuditResult:
         columns = self.scores.to_columns()
         rows, runs = columns["trial"], columns.get("arm", np.full(len(columns["trial"]), "scores"))
         if not self.design.has_canaries:
-            ends = [self.design.rows(note.index + 1) for note in self.notes]
+            ends = [self.design.rows(index + 1) for index in range(len(self.notes))]
             blocks = np.searchsorted(ends, rows, side="right")
             columns = {"run": rows, "trial": blocks, **{name: columns[name] for name in ("coin", "score", "failed")}}
             rows = blocks
         if self.notes:
-            columns |= note_columns(self.notes, rows, runs, columns["failed"])
+            columns |= note_columns(self._notes, rows, runs, columns["failed"])
         return data_frame(columns)
 
     def table(self) -> Table:
@@ -388,14 +396,14 @@ def recheck(witness: Mapping[str, Any], *, methods: Iterable[type[Storable]] = (
     return recomputed
 
 
-def _lost_trials(notes: Iterable[TrialNote]) -> int:
-    return sum(WHOLE_TRIAL in note.failures for note in notes)
+def _lost_trials(notes: TrialNotes) -> int:
+    return sum(WHOLE_TRIAL in failures for failures in notes.failures.values())
 
 
 def _fields_from_plain(plain: Mapping[str, Any], methods: Iterable[type[Storable]]) -> dict[str, Any]:
     """Return the fields of a result from the data of :meth:`AuditResult.to_dict`."""
     claim = Claim(**plain["claim"])
-    notes = tuple(TrialNote(**note) for note in plain["trial_notes"])
+    notes = TrialNotes.from_dict(plain["trial_notes"])
     kept = plain.get("scores")
     scores: Scores = AbsentScores(int(plain["failed_runs"]) - _lost_trials(notes))
     if kept is not None:

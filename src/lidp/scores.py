@@ -200,6 +200,16 @@ class Scores:
         part.stopped_early = self.stopped_early
         return part
 
+    def stored_arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the arrays that hold the scores, with one row per trial, as :meth:`with_stored_arrays` takes them."""
+        return self._first, self._second, self.failed
+
+    def with_stored_arrays(self, first: NDArray[Any], second: NDArray[Any], failed: NDArray[Any]) -> Scores:
+        """Return scores of the same design and marks with other arrays, which were checked before."""
+        other = self[:]
+        other._first, other._second, other.failed = first, second, failed
+        return other
+
     def stopped(self) -> Scores:
         """Return the same scores, marked as ``stopped_early``."""
         marked = self[:]

@@ -11,6 +11,7 @@ import lidp
 from lidp import Claim, CoinFlip, Guarantee, LeaveOneOut, Neighbours, Progress, ReplaceOne, Target, Verdict
 from lidp._runtime.versions import versions
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
+from lidp.result import AuditResult
 from lidp.score_files import read_scores, write_scores
 from lidp.stats.storable import to_plain
 from lidp.store import Store
@@ -95,7 +96,7 @@ def test_result_as_text_json_and_table():
     assert plain["models"] == 60
     assert {"python", "numpy"} <= set(plain["versions"])
     assert plain["trials"] == result.bound.trials
-    assert len(plain["trial_notes"]) == 60
+    assert len(plain["trial_notes"]["seconds"]) == 60
     assert result.table().row_count >= 4
     assert result.bound.path
 
@@ -331,7 +332,7 @@ def test_invalid_target_is_refused():
 
 def test_metadata_that_json_cannot_hold_is_converted():
     target = Target(lambda d, rng: lidp.Output(list(d), {"loss": float("nan"), "n": np.int64(3)}), Numbers(), closeness)
-    noted = json.loads(run(target, trials=2).to_json())["trial_notes"][0]["metadata"]
+    noted = AuditResult.from_json(run(target, trials=2).to_json()).notes[0].metadata
     assert noted == {"scores_loss": "nan", "scores_n": 3}
 
 

@@ -20,6 +20,31 @@ from tests.waiting import PATIENCE, wait_until
 READ_AND_CLOSE = "import sys; from lidp.store import Store; s = Store.read(sys.argv[1]); print(len(s.trials())); s.close()"
 
 
+# Reading in parts.
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 5, 100])
+def test_all_trials_are_read_in_parts_by_number(store, most):
+    numbers = [0, 1, 5, 6, 7, 20, 21, 22]
+    store.keep_trials([trial(number) for number in reversed(numbers)])
+    parts = [[record.index for record in part] for part in store.iterate(most)]
+    assert [number for part in parts for number in part] == numbers
+    assert max(map(len, parts)) <= most
+
+
+def test_an_empty_store_has_one_empty_part(store):
+    assert list(store.iterate()) == [[]]
+
+
+@pytest.mark.parametrize("number", [-3, 4, 9_999])
+def test_scores_without_a_trial_are_found_whichever_part_they_belong_to(store, number):
+    store.keep_trials([trial(index) for index in (0, 1, 2, 7, 8)])
+    with store._transaction("for the test") as connection:
+        connection.execute("INSERT INTO scores VALUES (?, 'scores', x'00')", [number])
+    with pytest.raises(StoreError, match="trials and scores do not match"):
+        list(store.iterate(2))
+
+
 # Reading while writing.
 
 

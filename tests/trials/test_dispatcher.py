@@ -1,6 +1,7 @@
 """The dispatcher, event by event, without processes or clocks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from lidp.errors import AuditFailed
 from lidp.trials.dispatcher import Dispatcher, DispatchPolicy, LostTrial
 
 DIED = "the worker process died"
-LOCAL = {"batch_trials": 8, "batch_seconds": 10.0, "returns_each_record": True}
+LOCAL = {"batch_trials": 8, "batch_seconds": 10.0, "keeps_each_record": True}
 RAY = {"batch_trials": 8, "batch_seconds": 10.0, "may_run_together": True, "node_check_seconds": 5.0, "most_node_losses": 2}
 
 
@@ -49,7 +50,7 @@ def test_first_batch_is_one_trial_and_later_batches_last_as_long_as_intended():
     assert dispatch.next_batch().pending == [1, 2, 3, 4, 5]  # 10 seconds of 2-second trials
 
 
-@pytest.mark.parametrize(("trials", "capacity", "size"), [(100, 1, 8), (13, 3, 4), (4, 10, 1)])
+@pytest.mark.parametrize(("trials", "capacity", "size"), [(100, 1, 8), (25, 3, 4), (13, 3, 2), (4, 10, 1)])
 def test_batches_are_bounded_and_leave_trials_for_other_workers(trials, capacity, size):
     dispatch = dispatcher(trials, capacity=capacity, **LOCAL)
     warm_up(dispatch, seconds=1e-12)
@@ -175,6 +176,48 @@ def test_one_trial_of_a_batch_that_runs_together_is_charged():
     dispatch = dispatcher(1, **RAY, retry=True)
     dispatch.handle_dead_worker(start(dispatch), DIED, now=1.0)
     assert dispatch.handle_dead_worker(start(dispatch, now=1.0), DIED, now=2.0) == [LostTrial(0, DIED, 1.0, attempts=2)]
+
+
+def test_records_that_are_found_after_a_death_count_and_the_first_missing_trial_is_charged():
+    dispatch = dispatcher(100, **LOCAL, node_check_seconds=5.0)
+    warm_up(dispatch)
+    batch = start(dispatch, now=1.0)
+    dispatch.defer_until_node_checked(batch, now=4.0)
+    found = [replace(record(index), seconds=1.0) for index in (1, 2)]
+    assert dispatch.take_records(batch, found, now=9.0) == found
+    assert dispatch.handle_dead_worker(batch, DIED, now=9.0) == [LostTrial(3, DIED, 1.0, attempts=1)]
+    assert list(dispatch.queued[:2]) == [4, 5]
+
+
+def test_a_worker_that_died_after_its_last_trial_costs_none():
+    dispatch = dispatcher(1)
+    batch = start(dispatch)
+    dispatch.defer_until_node_checked(batch, now=1.0)
+    assert dispatch.take_records(batch, [record(0)], now=2.0) == [record(0)]
+    assert dispatch.done
+
+
+def test_if_records_are_lost_no_trial_that_may_have_run_runs_again():
+    dispatch = dispatcher(100, **LOCAL)
+    warm_up(dispatch)
+    batch = start(dispatch, now=1.0)
+    lost = dispatch.handle_lost_records(batch, DIED, now=9.0)
+    assert lost == [LostTrial(index, DIED, 1.0, attempts=1) for index in range(1, 9)]
+    assert dispatch.queued[0] == 9
+
+
+def test_if_records_are_lost_with_retry_each_trial_runs_again_alone():
+    dispatch = dispatcher(100, **LOCAL, retry=True)
+    warm_up(dispatch)
+    assert dispatch.handle_lost_records(start(dispatch, now=1.0), DIED, now=9.0) == []
+    assert [start(dispatch).pending] == [[1]]
+
+
+def test_batches_are_sized_by_the_duration_that_workers_measure_if_messages_come_late():
+    dispatch = dispatcher(100, **LOCAL)
+    batch = start(dispatch, now=5.0)
+    dispatch.take_records(batch, [replace(record(0), seconds=5.0)], now=5.0)
+    assert len(dispatch.next_batch().pending) == 2  # 10 seconds of 5-second trials
 
 
 def test_a_worker_that_died_idle_is_no_trials_fault():

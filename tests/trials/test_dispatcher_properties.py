@@ -36,7 +36,7 @@ class Events(RuleBasedStateMachine):
             time_limit_seconds=limit,
             batch_trials=6,
             batch_seconds=2.0,
-            returns_each_record=each,
+            keeps_each_record=each,
             may_run_together=together,
             node_check_seconds=2.0,
             most_node_losses=10**6,
@@ -98,7 +98,7 @@ class Events(RuleBasedStateMachine):
         assert batch.pending == queued[: len(batch.pending)]
         if len(batch.pending) > 1:
             assert len(batch.pending) <= self.policy.batch_trials
-            assert batch.together or self.policy.returns_each_record
+            assert batch.together or self.policy.keeps_each_record
             alone = [index for index in batch.pending if self.charged[index] or index in self.suspects]
             assert not alone  # a second death is then charged to no other trial
         if batch.together:
@@ -122,7 +122,7 @@ class Events(RuleBasedStateMachine):
     def return_records(self, data):
         """One record or all of them, as the worker returns them; with records of other trials between, sent by a forked child."""
         batch = self.pick(data, self.dispatch.running)
-        single = self.policy.returns_each_record and not batch.together
+        single = self.policy.keeps_each_record and not batch.together
         sent = batch.pending[:1] if single else list(batch.pending)
         others = [index for index in range(TRIALS) if index not in batch.pending]
         noise = data.draw(st.lists(st.sampled_from([*others, *sent, TRIALS + 1]), max_size=3))

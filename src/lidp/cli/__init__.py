@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -13,12 +14,14 @@ from lidp.cli.output import end_of_results
 from lidp.cli.standard_streams import Outlet, prepare_streams
 
 _BAD_INPUT = 2
+_OBJECTS_PER_SEARCH = 50_000  # new objects before garbage is searched for; imports make many, and no garbage
 
 _leave = os._exit
 
 
 def main() -> None:
     """Run the command and end the process: with 0, 1 (a claim was refuted, and nothing else), 2 or 130."""
+    gc.set_threshold(_OBJECTS_PER_SEARCH)
     ending = _Ending()
     os._exit = ending.leave  # user code calls this from now on
     results = prepare_streams()
@@ -50,8 +53,9 @@ class _Ending:
         _leave(_BAD_INPUT if self._code is None else self._code)
 
     def finish(self, code: int) -> NoReturn:
-        """End the process with the code of the command."""
+        """End the process with the code of the command; exit handlers run, a last search for garbage does not."""
         self._code = code
+        gc.freeze()  # that search takes as long as importing numba, if numba was imported
         sys.exit(code)
 
 

@@ -17,7 +17,6 @@ from lidp.cli import options
 from lidp.cli.method_imports import Import, find_method, import_methods
 from lidp.cli.option_groups import with_option_groups
 from lidp.cli.threshold_option import parse_threshold
-from lidp.engine.audit import result_of
 from lidp.epsilon_bound import EpsilonBound, Hypothesis
 from lidp.errors import InvalidArgument, LidpError
 from lidp.result import AuditResult, Verdict
@@ -193,6 +192,8 @@ def _stored(file: Path, methods: list[type[Storable]]) -> AuditResult | None:
     """Return the result in the store of an audit; None if the file holds scores."""
     if file.suffix in (".npz", ".csv") or not os.path.isfile(file) or not is_store(file):  # noqa: PTH113  # no name makes it raise
         return None
+    from lidp.engine.audit import result_of  # imported here, because scores in a file do not need it
+
     return result_of(file, methods=methods)
 
 

@@ -167,7 +167,7 @@ def trials_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> t
     """
     with Store.read(store) as opened:
         plan = read_plan(opened, methods)
-        return plan, read_trials(plan, opened)
+        return plan, [record for records in read_trials(plan, opened) for record in records]
 
 
 def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> AuditResult:
@@ -243,7 +243,7 @@ def open_store(path: str | Path, plan: AuditPlan) -> Store:
         stored, given = _stored_configuration(opened), plan.configuration
         names = [*given, *(name for name in stored if name not in given)]
         different = [name for name in names if name != "target_spec" and stored.get(name) != given.get(name)]
-        empty = not opened.finished() and opened.preparation() is None
+        empty = not opened.finished(most=1) and opened.preparation() is None
         if different and not empty and set(different) <= {"trials", "stop_when"}:
             extend(read_plan(opened, [type(plan.method)]), trials=plan.trials, stop_when=plan.stop_when)
             keep_budget(opened, plan)

@@ -49,7 +49,7 @@ def extend(plan: AuditPlan, *, trials: int | None = None, stop_when: str | None 
 
 def keep_budget(store: Store, plan: AuditPlan) -> None:
     """Add the budget of a plan to the record of the store's extensions."""
-    budget = {"trials": plan.trials, "stop_when": plan.stop_when, "finished": len(store.finished())}
+    budget = {"trials": plan.trials, "stop_when": plan.stop_when, "finished": store.count_trials()}
     store.keep_fact(BUDGETS, [*(store.fact(BUDGETS) or []), budget])
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from lidp.arrays import Floats
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.plan import AuditPlan
+from lidp.engine.score_log import ScoreLog
 from lidp.engine.scorer import Scorer
 from lidp.epsilon_bound import EpsilonBound
 from lidp.errors import AuditFailed
 from lidp.scores import Scores
 from lidp.stats.method import AnytimeMethod
 from lidp.stats.registry import with_point
-from lidp.trial_notes import TrialNote
+from lidp.trial_notes import TrialNotes
 
 
 class Ledger:
@@ -33,8 +35,8 @@ class Ledger:
         self.failed_trials = 0
         self.transcripts: list[TrialRecord] = []  # bet-on trials with evidence about their steps
         self._waiting: dict[int, TrialRecord] = {}
-        self._notes: list[TrialNote] = []
-        self._blocks: list[Scores] = []
+        self._notes = TrialNotes()
+        self._scores = ScoreLog()
         self._stopped_at_row: int | None = None
         curve = plan.claim.curve
         self._least_refuting_epsilon = plan.claim.epsilon if curve is None else curve.epsilon(plan.claim.delta)
@@ -79,25 +81,22 @@ class Ledger:
 
         Return None if there is no trial yet, or the method gives no bound before the end.
         """
-        return None if self._run is None or not self._blocks else self._run.bound()
+        return None if self._run is None or not self._scores.rows else self._run.bound()
 
     def last_scores(self, rows: int) -> Scores | None:
         """Return the last ``rows`` rows of scores that were bet on, fewer if there are not as many; None if there are none."""
-        blocks: list[Scores] = []
-        for block in reversed(self._blocks):
-            if sum(one.trials for one in blocks) >= rows:
-                break
-            blocks.insert(0, block)
-        return Scores.join(blocks)[-rows:] if blocks else None
+        return self._scores.last(rows)
 
-    def missing(self) -> list[int]:
-        """Return the numbers of the trials that are not finished."""
+    def missing(self) -> Sequence[int]:
+        """Return the numbers of the trials that are not finished; as a range where possible, which takes no memory."""
+        if not self._waiting:
+            return range(self.bet_trials, self.plan.trials)
         return [index for index in range(self.bet_trials, self.plan.trials) if index not in self._waiting]
 
-    def whole_trials(self) -> list[int]:
-        """Return the numbers of the finished trials in which no run failed."""
+    def whole_trials(self) -> Iterator[int]:
+        """Yield the numbers of the finished trials in which no run failed."""
         waiting = (index for index, record in sorted(self._waiting.items()) if not record.failures)
-        return [*(note.index for note in self._notes if not note.failures), *waiting]
+        return chain((index for index in range(self.bet_trials) if index not in self._notes.failures), waiting)
 
     def add(self, records: Sequence[TrialRecord]) -> None:
         """Add finished trials, and bet on all trials up to the first missing one."""
@@ -121,7 +120,7 @@ class Ledger:
         if self._keep_predictions is not None:
             # Before the bet and before the predictor learns: whatever happens next, no other prediction is made for these trials.
             self._keep_predictions(self.scorer.take_predictions())
-        self._blocks.append(scores)
+        self._scores.append(scores)
         if self._run is not None:
             may_be_refuted = self._run.update(scores) >= self._least_refuting_epsilon
             if may_be_refuted and self.plan.stop_when == "refuted":
@@ -136,11 +135,9 @@ class Ledger:
         Raises:
             AuditFailed: if there are none, or they hold no outcome at all.
         """
-        if not self._blocks:
+        if not self._scores.rows:
             raise AuditFailed("no trial is finished, so there is no result yet")
-        if len(self._blocks) > 1:
-            self._blocks = [Scores.join(self._blocks)]
-        scores = self._blocks[0]
+        scores = self._scores.all()
         if self._stopped_at_row is not None:
             scores = scores[: self._stopped_at_row]
         self.scorer.require_outcomes(scores.trials)
@@ -157,7 +154,7 @@ class Ledger:
             bound = plan.method.bound(scores, delta=plan.claim.delta, failure_probability=plan.failure_probability)
         return with_point(bound, plan.method, scores, claim=plan.claim)
 
-    def notes(self, rows: int) -> tuple[TrialNote, ...]:
+    def notes(self, rows: int) -> TrialNotes:
         """Return the notes of the trials of the first ``rows`` rows."""
         used = bisect_left(range(len(self._notes) + 1), rows, key=self.plan.design.rows)
-        return tuple(self._notes[:used])
+        return self._notes.first(used)

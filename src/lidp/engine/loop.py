@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -91,7 +91,7 @@ class AuditLoop:
             try:
                 with interrupts.deferred():
                     self.recall()
-                if self.ledger.missing() and not self.ledger.stopped:
+                if len(self.ledger.missing()) and not self.ledger.stopped:
                     self._run_missing(executor, interrupts)
                 result = self.result()
                 if result.verdict is Verdict.REFUTED and self._find_leak(executor, interrupts, result.bound.trials):
@@ -116,12 +116,12 @@ class AuditLoop:
         """Read all trials of the store, and bet on them."""
         if self.store is None:
             return
-        records = read_trials(self.plan, self.store)
         self.preparation = self.store.preparation()
         scorer = self.procedure.scorer(self.plan, self.store.predictions())
         self.ledger = Ledger(self.plan, scorer, self._keep_predictions)
-        self.ledger.add(records)
-        self.first_trials.recall(records)
+        for records in read_trials(self.plan, self.store):
+            self.ledger.add(records)
+            self.first_trials.recall(records)
 
     def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
         resumed = self.preparation is not None or self.ledger.finished_rows > 0
@@ -314,16 +314,16 @@ class AuditLoop:
         return words or ("" if self.store is None else str(self.store.fact("leak") or ""))
 
 
-def read_trials(plan: AuditPlan, store: Store) -> list[TrialRecord]:
-    """Return the finished trials of a store.
+def read_trials(plan: AuditPlan, store: Store) -> Iterator[list[TrialRecord]]:
+    """Yield the finished trials of a store, some at a time, by number.
 
     Raises:
         StoreError: if one of them is damaged, or not of this plan.
     """
-    records = store.trials()
-    for record in records:
-        check_record(record, plan, store)
-    return records
+    for records in store.iterate():
+        for record in records:
+            check_record(record, plan, store)
+        yield records
 
 
 def check_record(record: TrialRecord, plan: AuditPlan, store: Store) -> None:

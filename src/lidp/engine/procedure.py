@@ -186,8 +186,9 @@ def could_refute(
 ) -> bool:
     """Return whether the method refutes the claim for a mechanism that reveals every coin, with these runs failed."""
     options: dict[str, Any] = {"failure_probability": failure_probability, "sequential": sequential}
-    many = method.anytime and scores.trials > _FEW_TRIALS
-    if many and could_refute(method, claim, design, scores[:_FEW_TRIALS], **options):
+    fewer = max(_FEW_TRIALS, scores.trials // 4)
+    many = method.anytime and scores.trials > fewer
+    if many and could_refute(method, claim, design, scores[:fewer], **options):
         return True  # a refuted claim stays refuted
     perfect = Scores.of_block(**design.perfect_arrays(scores.trials), sequential=sequential, failed=scores.failed)
     try:

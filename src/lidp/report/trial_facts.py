@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lidp.arrays import Floats, Ints
-from lidp.trial_notes import TrialNote
+from lidp.trial_notes import TrialNote, TrialNotes
 
 BINS = 120
 _LEAST_RANGE = 0.01  # of the range of all trials: about two pixels
@@ -89,31 +89,34 @@ class TrialFacts:
     """names of metadata that are not shown, because there are too many"""
 
     @classmethod
-    def of(cls, notes: Iterable[TrialNote]) -> TrialFacts:
-        notes = list(notes)
-        numbers: dict[str, tuple[list[int], list[float]]] = {}
+    def of(cls, notes: Sequence[TrialNote]) -> TrialFacts:
+        columns = TrialNotes.of(notes)
+        numbers: dict[str, tuple[Sequence[int], Sequence[float]]] = {}
         texts: dict[str, Counter[str]] = {}
-        failures: Counter[str] = Counter()
-        if notes:
-            numbers["seconds"] = ([note.index for note in notes], [note.seconds for note in notes])
-        for note in notes:
-            for name, value in note.metadata.items():
-                if "_unscored" in name:
-                    continue  # statements_of reports these
-                if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST:  # NaN is not
-                    indices, values = numbers.setdefault(name, ([], []))
-                    indices.append(note.index)
-                    values.append(float(value))
-                else:
-                    texts.setdefault(name, Counter())[_short(value)] += 1
-            for reason in note.failures.values():
-                failures[_short(last_line(reason))] += 1
+        if len(columns):
+            numbers["seconds"] = (range(len(columns)), columns.seconds)
+        for name, column in columns.metadata.items():
+            if "_unscored" in name:
+                continue  # statements_of reports these
+            pairs = list(zip(column.trials, column.values, strict=True))
+            known = [(trial, float(value)) for trial, value in pairs if _is_number(value)]
+            if known:
+                numbers[name] = ([trial for trial, _ in known], [value for _, value in known])
+            if len(known) < len(pairs):
+                texts[name] = Counter(_short(value) for _, value in pairs if not _is_number(value))
+        reasons = (reason for failures in columns.failures.values() for reason in failures.values())
+        failures = Counter(_short(last_line(reason)) for reason in reasons)
         return cls(
             series=tuple(Series.of(name, *numbers[name]) for name in list(numbers)[:MOST_SERIES]),
             words=tuple(Words.of(plain_name(name), texts[name]) for name in list(texts)[:MOST_SERIES]),
             failures=Words.of("why runs failed", failures),
             left_out=(*list(numbers)[MOST_SERIES:], *list(texts)[MOST_SERIES:]),
         )
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value can be drawn; NaN cannot."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def plain_name(key: str) -> str:

@@ -296,6 +296,22 @@ class Store:
         except DECODING_ERRORS as error:
             raise StoreError(f"{self.path} is damaged: its trials cannot be counted ({error})") from None
 
+    def iterate(self, most: int = 4096) -> Iterator[list[TrialRecord]]:
+        """Yield all saved trials by number, at most ``most`` at a time.
+
+        Trials that another process saves meanwhile are among them if their numbers are still to come.
+
+        Raises:
+            StoreError: if any of them is damaged, or belongs to another audit.
+        """
+        first = _LEAST_NUMBER
+        while len(numbers := self.finished(first, most)) == most and numbers[-1] < _LARGEST_NUMBER:
+            if numbers != sorted(numbers) or numbers[0] < first:  # or a crafted file would be read forever
+                raise StoreError(f"{self.path} is damaged: its trials are not in order")
+            yield self.trials(first, numbers[-1])
+            first = numbers[-1] + 1
+        yield self.trials(first)
+
     def trials(self, first: int | None = None, last: int | None = None) -> list[TrialRecord]:
         """Return the saved trials with numbers from ``first`` to ``last``, all of them by default, by number.
 

@@ -34,8 +34,11 @@ class Recorder:
     def add(self, records: Sequence[TrialRecord]) -> None:
         """Accept finished trials, to be saved within ``WRITE_SECONDS``."""
         with self._changed:
+            if (
+                records and not self._unwritten
+            ):  # else the timer runs already: waking it for every trial would cost more than most
+                self._changed.notify()
             self._unwritten.extend(records)
-            self._changed.notify()
 
     def write(self) -> list[TrialRecord]:
         """Save all waiting trials, and return the trials that were saved since the last call.

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Trace:
         return self.outputs is None or other.outputs is None or self.outputs.whole == other.outputs.whole
 
 
-def refuse_shared_randomness(executor: Executor, setup: Setup, recorded: Sequence[int] | None) -> None:
+def refuse_shared_randomness(executor: Executor, setup: Setup, recorded: Iterable[int] | None) -> None:
     """Refuse a mechanism whose own randomness is the same in several processes, or may be that of recorded trials.
 
     ``recorded`` are the trials that an audit has when it is resumed, without those that failed; None if it is a new one.
@@ -97,7 +98,7 @@ def refuse_replays(executor: Executor, setup: Setup) -> None:
         )
 
 
-def refuse_restarts(executor: Executor, setup: Setup, recorded: Sequence[int]) -> None:
+def refuse_restarts(executor: Executor, setup: Setup, recorded: Iterable[int]) -> None:
     """Refuse to resume with a mechanism whose own randomness may have started again.
 
     A mechanism that gives the same when it is run again has none. Otherwise it is run in two fresh processes: if they give the
@@ -109,7 +110,7 @@ def refuse_restarts(executor: Executor, setup: Setup, recorded: Sequence[int]) -
     """
     if draws_only_from_rng(setup):
         return
-    indices = list(recorded[:_MOST_TRIALS]) or [0]  # these did not end the process when they were run
+    indices = list(islice(recorded, _MOST_TRIALS)) or [0]  # these did not end the process when they were run
     time_limit = executor.time_limit
     if not executor.separate_processes:
         start = time.monotonic()

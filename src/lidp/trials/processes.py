@@ -22,8 +22,8 @@ from lidp.trials.executor import Executor, Work, group_trials
 from lidp.trials.probe import refuse_replays
 from lidp.trials.setup import Setup
 
-_BATCH_TRIALS = 64
-_BATCH_SECONDS = 0.05
+_BATCH_TRIALS = 1024
+_BATCH_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Pool:
             time_limit_seconds=options.time_limit,
             batch_trials=_BATCH_TRIALS,
             batch_seconds=_BATCH_SECONDS,
-            returns_each_record=True,
+            keeps_each_record=True,
             may_run_together=hasattr(setup.target.mechanism, "run_many"),
         )
         self.size = min(options.workers, len(indices))

@@ -70,6 +70,10 @@ class Cluster:
             )
         return slots
 
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes that are alive."""
+        return [node["NodeID"] for node in self._nodes()]
+
     def is_gone(self, node: str) -> bool:
         """Return whether a node has left the cluster or does not answer. Ray itself takes 15 seconds to report the latter."""
         addresses = {

@@ -20,11 +20,13 @@ from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.dispatcher import Batch, Dispatcher, DispatchPolicy, LostTrial
 from lidp.trials.executor import Executor
 from lidp.trials.ray_cluster import Cluster, connected
-from lidp.trials.ray_task import pack_setup, pickle_for_nodes, run_batch, run_once
+from lidp.trials.ray_journal import JournalReader
+from lidp.trials.ray_task import BatchOrder, pack_setup, pickle_for_nodes, run_batch, run_once
 from lidp.trials.setup import Setup
 
-_BATCH_TRIALS = 1024
-_BATCH_SECONDS = 0.5  # a task that is lost costs no more than this, or one trial
+_BATCH_TRIALS = 2048
+_BATCH_SECONDS = 2.0
+_REPORT_SECONDS = 0.3  # how long a finished trial of a batch may wait before its record is sent; a lost node costs no more
 _TASKS_PER_SLOT = 2  # so that no slot waits for the driver
 _COUNT_SECONDS = 2.0  # how often the slots of the cluster are counted
 _YIELD_SECONDS = 0.2  # how often control is returned to the caller while nothing is finished
@@ -129,7 +131,9 @@ class _RayScheduler:
             time_limit_seconds=options.time_limit,
             batch_trials=_BATCH_TRIALS,
             batch_seconds=_BATCH_SECONDS,
-            may_run_together=True,
+            keeps_each_record=True,  # in a journal
+            may_run_together=hasattr(setup.target.mechanism, "run_many"),
+            report_seconds=_REPORT_SECONDS,
             node_check_seconds=_NODE_CHECK_SECONDS,
             most_node_losses=_MOST_NODE_LOSSES,
             stall_seconds=_STALL_SECONDS,
@@ -137,6 +141,8 @@ class _RayScheduler:
         self.dispatcher = Dispatcher(indices, policy, capacity=self._capacity(), now=self.counted_at)
         self.batches: dict[Any, Batch] = {}  # by the stream of messages from the task that runs them
         self.packed = pack_setup(ray, setup)
+        self.journals = JournalReader(ray, self.packed.key)
+        self.nodes: set[str] = set()  # that have run batches, and may have journals
         self.remote = self._make_remote()
 
     def results(self) -> Iterator[list[TrialRecord]]:
@@ -162,6 +168,8 @@ class _RayScheduler:
         for stream in self.batches:
             _cancel(self.ray, stream)
         self.batches.clear()
+        with contextlib.suppress(self.ray.exceptions.RayError, ValueError, RuntimeError):  # the cluster may be gone
+            self.journals.remove([node for node in self.cluster.nodes() if node in self.nodes])
 
     def _make_remote(self) -> Any:
         return self.ray.remote(run_batch).options(
@@ -192,7 +200,14 @@ class _RayScheduler:
 
     def _submit_batches(self) -> None:
         while (batch := self.dispatcher.next_batch()) is not None:
-            self.batches[self.remote.remote(self.packed, list(batch.pending))] = batch
+            order = BatchOrder(
+                batch.number,
+                tuple(batch.pending),
+                batch.together,
+                self.options.time_limit,
+                self.dispatcher.policy.report_seconds,
+            )
+            self.batches[self.remote.remote(self.packed, order)] = batch
 
     def _wait(self) -> list[Any]:
         """Wait for messages until something else is to be done; return the streams that have one."""
@@ -225,6 +240,8 @@ class _RayScheduler:
         if isinstance(message, tuple):
             node, starts = message
             self.dispatcher.note_node(batch, node)
+            if batch.size > 1:
+                self.nodes.add(node)
             if starts:
                 self.dispatcher.note_start(batch, now=time.monotonic())
             return []
@@ -245,25 +262,52 @@ class _RayScheduler:
         """Decide for each worker process that died a while ago whether it died by itself or with its node."""
         due = self.dispatcher.due_node_checks(now=time.monotonic())
         gone = {node for node in {batch.node for batch in due} if node is not None and self.cluster.is_gone(node)}
-        lost: list[LostTrial] = []
+        records: list[TrialRecord] = []
         for batch in due:
             if batch.node in gone:
+                self.journals.forget(batch.number)
                 self.dispatcher.handle_lost_node(batch)
-            else:
-                lost += self.dispatcher.handle_dead_worker(batch, "the worker process died", now=time.monotonic())
+            elif batch.size == 1:
+                records += self._charge(batch)
+            elif self.journals.ready(batch.number, self._nodes_of(batch), now=time.monotonic()):
+                records += self._recover(batch, self.journals.take(batch.number))
+        return records
+
+    def _nodes_of(self, batch: Batch) -> list[str]:
+        """Return the node of a batch; all nodes if it died before it was heard of."""
+        return self.cluster.nodes() if batch.node is None else [batch.node]
+
+    def _recover(self, batch: Batch, journal: list[TrialRecord] | None) -> list[TrialRecord]:
+        """Return the records of a batch whose worker process has ended: those in its journal, and that of the running trial."""
+        now = time.monotonic()
+        if journal is None and batch.running_since is not None:
+            reason = "the worker process died, and the records of its trials are lost"
+            return [self._failed_record(trial) for trial in self.dispatcher.handle_lost_records(batch, reason, now=now)]
+        records = self.dispatcher.take_records(batch, journal or [], now=now)
+        return records + (self._charge(batch) if batch.pending else [])
+
+    def _charge(self, batch: Batch) -> list[TrialRecord]:
+        lost = self.dispatcher.handle_dead_worker(batch, "the worker process died", now=time.monotonic())
         return [self._failed_record(trial) for trial in lost]
 
     def _give_up_overdue(self) -> list[TrialRecord]:
-        """Cancel the tasks whose trials exceed the time limit; return the records of these trials."""
+        """Cancel the tasks whose trials exceed the time limit; return the records of these trials.
+
+        Which trial of a batch it is shows in its journal, a moment later.
+        """
         records = []
         streams = {batch: stream for stream, batch in self.batches.items()}
         for batch in self.dispatcher.overdue(now=time.monotonic()):
             stream = streams[batch]
-            if not self.ray.wait([stream], timeout=0)[0]:  # its record has not arrived meanwhile
-                lost = self.dispatcher.give_up(batch, now=time.monotonic())
-                _cancel(self.ray, stream)
-                del self.batches[stream]
-                records.append(self._failed_record(lost))
+            if self.ray.wait([stream], timeout=0)[0]:  # its record has arrived meanwhile
+                continue
+            batch.overdue = True
+            if batch.size == 1:
+                records.append(self._failed_record(self.dispatcher.give_up(batch, now=time.monotonic())))
+            else:
+                self.dispatcher.defer_until_node_checked(batch, now=time.monotonic())
+            _cancel(self.ray, stream)
+            del self.batches[stream]
         return records
 
     def _resubmit_waiting(self) -> None:

@@ -9,8 +9,9 @@ import signal
 import sys
 import sysconfig
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,8 @@ from lidp._runtime.workers import ignore_interrupts, raise_dismissed_on_sigterm,
 from lidp.designs.trial_record import TrialRecord
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.trials.executor import group_trials
-from lidp.trials.setup import Setup
+from lidp.trials.ray_journal import Journal
+from lidp.trials.setup import Setup, describe_time_limit
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,27 @@ def pack_setup(ray: Any, setup: Setup) -> PackedSetup:
     return PackedSetup(uuid.uuid4().hex, ray.put(pickle_for_nodes(ray, setup)), _versions())
 
 
-def run_batch(packed: PackedSetup, indices: list[int]) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
-    """Run trials and yield all their records at the end.
+@dataclass(frozen=True)
+class BatchOrder:
+    """What a task is to run.
+
+    Attributes:
+        number: the number of the batch, by which its journal is found.
+        indices: its trials, in order.
+        together: whether they may run in one go.
+        time_limit: seconds after which a trial has failed; None if there is no limit.
+        report_seconds: how long a finished trial may wait before its record is sent.
+    """
+
+    number: int
+    indices: tuple[int, ...]
+    together: bool
+    time_limit: float | None
+    report_seconds: float
+
+
+def run_batch(packed: PackedSetup, order: BatchOrder) -> Iterator[list[TrialRecord] | tuple[str, bool]]:
+    """Run trials and yield their records, several at a time.
 
     First yield the name of the node and whether the trials start now. They do not if their setup must be loaded before; then the
     name and True follow when it is loaded, so that loading is not counted as time of the first trial.
@@ -62,17 +83,45 @@ def run_batch(packed: PackedSetup, indices: list[int]) -> Iterator[list[TrialRec
     if packed.key not in _loaded_setups:
         yield node, False
     setup = _load_setup(packed)
+    journal = Journal(packed.key, order.number) if len(order.indices) > 1 else None
     yield node, True
+    groups = iter(list(group_trials(setup, order.indices) if order.together else [[index] for index in order.indices]))
+    while records := _run_for_a_while(setup, groups, order, journal):
+        yield records
+    if journal is not None:
+        journal.close()
+
+
+def _run_for_a_while(
+    setup: Setup, groups: Iterator[Sequence[int]], order: BatchOrder, journal: Journal | None
+) -> list[TrialRecord]:
+    """Run the next groups of trials until it is time to send their records, and return these; none if all trials have run."""
     records: list[TrialRecord] = []
+    end = time.monotonic() + order.report_seconds
     try:
         with _worker_signals():
-            for group in group_trials(setup, indices):
-                records.extend(setup.run(group))
+            for group in groups:
+                finished = _run_in_time(setup, group, order.time_limit)
+                if journal is not None:
+                    journal.add(finished)
+                records.extend(finished)
+                if time.monotonic() >= end:
+                    break
     except Exception:
         raise
     except BaseException:  # noqa: BLE001  # no outcome of the mechanism: this process was asked to end
         os._exit(1)
-    yield records
+    return records
+
+
+def _run_in_time(setup: Setup, group: Sequence[int], time_limit: float | None) -> list[TrialRecord]:
+    """Run a group of trials. A trial that took longer than the limit has failed, though nobody stopped it in time."""
+    started = time.monotonic()
+    records = setup.run(group)
+    seconds = time.monotonic() - started
+    if time_limit is None or seconds <= time_limit:
+        return records
+    return [setup.lost_record(index, describe_time_limit(time_limit), seconds=seconds) for index in group]
 
 
 def run_once(content: bytes) -> tuple[Any, str | None]:

@@ -1,4 +1,4 @@
-"""``Setup``: what executors know of the trials that they run."""
+"""``Setup``: what executors know of the trials that they run, and the reason of those that took too long."""
 
 from __future__ import annotations
 
@@ -33,3 +33,8 @@ class Setup(Protocol):
 
     def lost_record(self, index: int, reason: str, *, seconds: float, attempts: int = 1) -> TrialRecord:
         """Return the record of a trial whose process did not come back."""
+
+
+def describe_time_limit(seconds: float) -> str:
+    """Return the reason why a trial that took longer has failed."""
+    return f"passed the time limit of {seconds:g} s"

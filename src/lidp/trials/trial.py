@@ -125,6 +125,8 @@ def lay_out(setup: TrialSetup, index: int) -> Layout:
 
 def _in_order(setup: TrialSetup, index: int, arms: Sequence[Arm]) -> list[Arm]:
     """Return the arms of a trial in the random order in which they are run and scored."""
+    if len(arms) == 1:
+        return list(arms)
     order = stream(setup.seed, trial=index, purpose=Purpose.ARM_ORDER).permutation(len(arms))
     return [arms[k] for k in order]
 
