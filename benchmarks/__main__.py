@@ -4,6 +4,7 @@ import sys
 
 from benchmarks import (
     broken_training,
+    canary_counts,
     clusters,
     curves,
     nulls,
@@ -37,6 +38,7 @@ PARTS = {
     "opacus": opacus_overhead.main,
     "opacus-transcripts": opacus_transcripts.main,
     "text-canaries": text_canaries.main,
+    "canary-counts": canary_counts.main,
     "pairs": pairs.main,
     "peers": peers.main,
     "clusters": clusters.main,

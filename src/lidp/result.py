@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 INDEPENDENT_RUNS = "the mechanism's randomness comes from rng, or is independent from run to run"
 """Assumption of every bound: runs that share noise are not independent."""
+CHOSEN_CANARIES = "canaries"
+"""Name of the fact that says how many canaries were chosen by default, and why."""
 RETRIED = "the mechanism draws all its randomness from rng, so that a retried trial is the same run"
 """Further assumption of a bound if trials were retried."""
 
@@ -282,11 +284,14 @@ class AuditResult:
         ]
         if self.leak:
             lines.append(f"  {'leak      ' if self.verdict is Verdict.REFUTED else 'difference'} {self.leak}")
-        if self.facts:
-            values = (
-                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in self.facts.items()
-            )
+        if CHOSEN_CANARIES in self.facts:
+            lines.append(f"  canaries   {self.facts[CHOSEN_CANARIES]}")
+        values = [
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.facts.items()
+            if name != CHOSEN_CANARIES
+        ]
+        if values:
             lines.append(f"  target     {', '.join(values)}")
         lines.extend(f"  problem    {text}" for text in self._problems())
         lines.extend(f"  assumes    {text}" for text in self._run_assumptions())

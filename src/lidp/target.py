@@ -26,17 +26,32 @@ class Output:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The result of a preparation step: arrays, and the number of models that were trained for them."""
+    """The result of a preparation step: arrays, and the number of models that were trained for them.
+
+    ``model_seconds`` is how long a model took, if that was measured before the step; otherwise the step itself is timed.
+    """
 
     arrays: Mapping[str, ArrayLike]
     models: int = 0
+    model_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CanaryCount:
+    """How many canaries a trial has unless a design says otherwise, and why."""
+
+    number: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.number:,} per model, chosen by default: {self.reason}"
 
 
 def plain_preparation(returned: Prepared | Mapping[str, ArrayLike]) -> Prepared:
     """Convert the return value of a preparation step to arrays of floats, which can be stored and sent to workers."""
     prepared = returned if isinstance(returned, Prepared) else Prepared(returned)
     arrays = {name: np.asarray(array, dtype=np.float64) for name, array in prepared.arrays.items()}
-    return Prepared(arrays, prepared.models)
+    return Prepared(arrays, prepared.models, prepared.model_seconds)
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,8 @@ class Target:
             the whole curve, which takes far fewer models, and then the point.
         interference: why the score of one canary depends on other canaries of the same run, if it does; None if nobody knows.
             With a reason, an audit may not count every canary as a trial of its own (``independent_canaries``).
+        canary_count: the number of canaries for audits that give no design; 64 if left out. It must not depend on coins or
+            scores.
     """
 
     mechanism: Any
@@ -79,6 +96,7 @@ class Target:
     neighbours: Neighbours | None = None
     curve: PrivacyCurve | None = None
     interference: str | None = None
+    canary_count: CanaryCount | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.mechanism):

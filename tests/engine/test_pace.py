@@ -7,7 +7,7 @@ import pytest
 
 from lidp.engine import loop
 from lidp.engine.pace import Pace
-from lidp.engine.progress import Progress, seconds_left
+from lidp.engine.progress import Progress, describe_cost, seconds_left
 from lidp.result import AuditInterrupted
 from lidp.trials.serial import Serial
 from tests.sample_targets import run
@@ -147,3 +147,12 @@ def test_a_resumed_audit_measures_its_own_trials_only(tmp_path, monkeypatch):
     assert (seen[0].done, seen[0].rate) == (40, None)
     assert {round(progress.rate, 6) for progress in seen if progress.rate is not None} == {1.0}
     assert not seen[-1].may_stop
+
+
+def test_the_cost_of_expensive_models_is_shown_until_there_is_a_rate():
+    cost = describe_cost(12, 40.0, 1)
+    assert cost == "12 models of 40 s: about 8 min 0 s"
+    assert describe_cost(12, 40.0, 2) == "12 models of 40 s with 2 workers: about 4 min 0 s"
+    assert str(Progress(1, 12, None, 1.0, 2.0, 0, cost=cost)) == f"1/12 trials, {cost}"
+    assert cost not in str(Progress(4, 12, None, 1.0, 2.0, 0, rate=0.1, cost=cost))
+    assert describe_cost(12, 0.5, 1) == describe_cost(12, None, 1) == ""

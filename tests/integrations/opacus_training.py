@@ -50,10 +50,11 @@ class Script:
         batch=100,
         accountant="rdp",
         parts=None,
+        optimizer=torch.optim.SGD,
     ):
         self.noise, self.stated_noise, self.mode, self.poisson = noise, stated_noise, mode, poisson
         self.clipping, self.attach, self.epochs, self.batch, self.accountant = clipping, attach, epochs, batch, accountant
-        self.parts = parts
+        self.parts, self.optimizer = parts, optimizer
         self.engine = None
 
     def __call__(self, records, planting):
@@ -63,7 +64,7 @@ class Script:
         engine = self.engine = PrivacyEngine(accountant=self.accountant)
         model, optimizer, *rest = engine.make_private(
             module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+            optimizer=self.optimizer(model.parameters(), lr=0.5),
             criterion=criterion,
             data_loader=DataLoader(records, batch_size=self.batch, shuffle=not self.poisson, **self.loader),
             noise_multiplier=self.stated_noise or self.noise,

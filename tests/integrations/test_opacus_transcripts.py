@@ -15,7 +15,7 @@ from lidp.integrations.opacus import audit_opacus, opacus_target  # noqa: E402
 from lidp.integrations.opacus_planting import OpacusPlanting  # noqa: E402
 from lidp.integrations.opacus_settings import CountedSteps  # noqa: E402
 from lidp.testing.simulations import assert_covers  # noqa: E402
-from lidp.training.transcript import COLUMNS  # noqa: E402
+from lidp.training.transcript import COLUMNS, SCORES_SEE  # noqa: E402
 from tests.integrations.opacus_training import FEATURES, MODES, RECORDS, Script, some_records  # noqa: E402
 from tests.sample_targets import InterruptedAfter  # noqa: E402
 
@@ -232,3 +232,23 @@ def test_shuffled_batches_show_if_there_is_little_noise():
     for poisson, verdict in ((True, Verdict.NOT_REFUTED), (False, Verdict.REFUTED)):
         script = Script(epochs=1, poisson=poisson, noise=0.4)
         assert audit_opacus(script, some_records(), **options).verdict is verdict
+
+
+def test_optimizers_that_hide_canaries_from_the_final_model_are_audited_by_their_steps():
+    adam = Script(epochs=1, optimizer=torch.optim.AdamW)
+    chosen = opacus_target(adam, some_records()).target
+    assert chosen.facts["scores see"] == SCORES_SEE
+    assert chosen.canary_count.number == 256  # of 402 parameters
+    for options in ({"pilots": 1}, {"scores": "final-model"}):
+        assert "all steps" not in opacus_target(adam, some_records(), **options).target.name
+    by_sgd = opacus_target(Script(epochs=1), some_records()).target
+    assert "scores see" not in by_sgd.facts
+    assert by_sgd.canary_count.number == 128  # for 200 records
+
+
+def test_the_result_says_which_evidence_is_used_where_there_is_no_transcript():
+    adam = Script(epochs=1, optimizer=torch.optim.AdamW)
+    target = opacus_target(adam, some_records(), canaries=some_records(16), pilots=0).target
+    assert target.facts["scores see"].startswith("the final model, although AdamW hides canaries there")
+    arms = audit_opacus(adam, some_records(), delta=1e-5, design=lidp.LeaveOneOut(1, 1), trials=2, pilots=1)
+    assert "all steps" not in arms.target

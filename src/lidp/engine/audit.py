@@ -10,14 +10,14 @@ from typing import Any
 
 from lidp._runtime.versions import versions
 from lidp.claim import Claim
-from lidp.designs import CoinFlip, Design
+from lidp.designs import CoinFlip, Design, design_from_json
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.budget import check_stored_budget, extend, keep_budget, stored_configuration
 from lidp.engine.loop import AuditLoop, read_trials
 from lidp.engine.plan import AuditPlan
 from lidp.engine.watchers import WatchOption
 from lidp.errors import ClassNotImported, InvalidArgument, LidpError, StoreError
-from lidp.result import AuditResult
+from lidp.result import CHOSEN_CANARIES, AuditResult
 from lidp.stats.method import Method
 from lidp.stats.storable import Storable
 from lidp.store import Store
@@ -26,6 +26,9 @@ from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.fingerprint import fingerprint
 from lidp.trials.executors import Executor, choose_executor
+
+_CANARIES = 64
+"""Canaries of a trial, if neither a design nor the target says otherwise."""
 
 
 def audit(
@@ -62,7 +65,8 @@ def audit(
             ``score(output, canary, arrays)``.
         dataset: the data set into which canaries are inserted; empty if left out.
         prepare: ``prepare(dataset, rng)``, run once before the first trial; see :class:`Target`.
-        design: which canaries are inserted; 64 canaries by coin flips if left out. Its neighbours must be the claim's.
+        design: which canaries are inserted. Its neighbours must be the claim's. If left out, coin flips, with as many canaries as
+            the target suggests (``Target.canary_count``, which trainings have), else 64.
         trials: the budget: the largest number of trials.
         method: a method or its name; the betting method of the design if left out.
         independent_canaries: whether to test the claimed curve together with the assumption that canaries of one run do not
@@ -87,10 +91,13 @@ def audit(
     """
     if not isinstance(claim, Claim):
         raise InvalidArgument(f"claim must be a Claim, as in Claim(epsilon=2, delta=1e-5), got {claim!r}")
+    target = _target(mechanism, canaries, score, dataset, prepare)
+    if design is None:
+        target, design = _choose_design(target, claim, store)
     plan = AuditPlan.make(
-        target=_target(mechanism, canaries, score, dataset, prepare),
+        target=target,
         claim=claim,
-        design=design or CoinFlip(64, claim.neighbours),
+        design=design,
         trials=trials,
         method=method,
         independent_canaries=independent_canaries,
@@ -174,6 +181,23 @@ def result_of(store: str | Path, *, methods: Iterable[type[Storable]] = ()) -> A
         loop = AuditLoop(plan, opened)
         loop.recall()
         return loop.result()
+
+
+def _choose_design(target: Target, claim: Claim, store: str | Path | None) -> tuple[Target, Design]:
+    """Return the design of an audit that was given none, and the target with the reason among its facts.
+
+    An audit that is resumed keeps what was chosen when its store was made.
+    """
+    count = target.canary_count
+    if count is None:
+        return target, CoinFlip(_CANARIES, claim.neighbours)
+    number, reason = count.number, str(count)
+    if store is not None and Path(store).exists():
+        with Store.read(store) as opened:
+            kept = _stored_configuration(opened)
+        if CHOSEN_CANARIES in kept.get("facts", {}):
+            number, reason = design_from_json(kept["design"]).canaries, str(kept["facts"][CHOSEN_CANARIES])
+    return replace(target, facts={**target.facts, CHOSEN_CANARIES: reason}), CoinFlip(number, claim.neighbours)
 
 
 def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: Any) -> Target:

@@ -24,7 +24,7 @@ from lidp.engine.outcome import OUTCOME, Outcome
 from lidp.engine.pace import Pace
 from lidp.engine.plan import AuditPlan
 from lidp.engine.procedure import Procedure, default_procedure
-from lidp.engine.progress import Progress
+from lidp.engine.progress import Progress, describe_cost
 from lidp.engine.uninformative_scores import FEWEST_TRIALS, warn_of_uninformative_scores
 from lidp.engine.watchers import WatchOption, choose_watch, reporting_the_end
 from lidp.errors import AuditFailed, InvalidArgument, MethodNotApplicable, StoreError
@@ -63,6 +63,8 @@ class AuditLoop:
         self.preparation: tuple[Mapping[str, NDArray[Any]], int] | None = None
         self.first_trials = FirstTrials()
         self.pace = Pace()
+        self.model_seconds: float | None = None
+        self.workers = 1
         self.warnings: list[str] = []
         self._looked_at_scores = False
         self._about_scores = ""
@@ -116,6 +118,7 @@ class AuditLoop:
 
     def _run_missing(self, executor: Executor, interrupts: Interrupts) -> None:
         resumed = self.preparation is not None or self.ledger.finished_rows > 0
+        self.workers = int(getattr(executor, "workers", 1) or 1)
         self._prepare(executor, interrupts)
         setup = self.procedure.setup(self.plan, None if self.preparation is None else self.preparation[0])
         self.procedure.rehearse(self.plan, setup, executor)
@@ -150,6 +153,7 @@ class AuditLoop:
         work = self.procedure.preparation(self.plan)
         if work is None or self.preparation is not None:
             return
+        start = time.monotonic()
         try:
             with use_one_core(), user_code():  # one core, as in trials, so that sums are rounded equally everywhere
                 outcome = executor.prepare(work)
@@ -161,6 +165,9 @@ class AuditLoop:
             if must_propagate(error) or isinstance(error, InvalidArgument):
                 raise
             raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
+        self.model_seconds = prepared.model_seconds
+        if self.model_seconds is None and prepared.models and self.plan.design.has_canaries:
+            self.model_seconds = (time.monotonic() - start) / prepared.models
         with interrupts.deferred():
             self.preparation = (arrays, prepared.models)
             if self.store is not None:
@@ -224,6 +231,9 @@ class AuditLoop:
                     unit=self.plan.design.unit,
                     rate=self.pace.per_second(),
                     may_stop=self.plan.stop_when == "refuted",
+                    cost=describe_cost(
+                        self.plan.rows * self.plan.design.models_per_trial, self.model_seconds, self.workers
+                    ),
                     warnings=(*self.warnings, *filter(None, [self._about_scores])),
                 )
             )

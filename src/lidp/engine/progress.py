@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from lidp.rounding import claimed, duration, fixed
 
+_CHEAP_SECONDS = 1.0
+"""Models that take less are cheap, and most of the time of a first one is not training."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -21,6 +24,7 @@ class Progress:
         unit: what is counted, in the plural.
         rate: how many finish per second, without the first ones, which take longer; None until there are enough for an estimate.
         may_stop: whether the audit ends before its budget if the claim is refuted.
+        cost: what the budget costs, by the models that were trained before the first trial; shown until there is a rate.
         warnings: what is suspicious about the mechanism or its scores.
     """
 
@@ -33,6 +37,7 @@ class Progress:
     unit: str = "trials"
     rate: float | None = None
     may_stop: bool = True
+    cost: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -52,11 +57,21 @@ class Progress:
         speed = ""
         if self.rate and left:
             speed = f", {per_second(self.rate)}/s, {'at most' if self.may_stop else 'about'} {duration(left)} left"
+        elif self.cost and self.done < self.planned:
+            speed = f", {self.cost}"
         bound = (
             "" if self.epsilon is None else f", ε ≥ {fixed(self.epsilon, 2)} (claim {claimed(self.claim, self.epsilon)})"
         )
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.done:,}/{self.planned:,} {self.unit}{speed}{bound}{failed}"
+
+
+def describe_cost(models: int, seconds: float | None, workers: int) -> str:
+    """Return the cost of models that take so many seconds each; empty if that is not known, or so little that nobody asks."""
+    if seconds is None or seconds < _CHEAP_SECONDS:
+        return ""
+    at_once = f" with {workers:,} workers" if workers > 1 else ""
+    return f"{models:,} models of {duration(seconds)}{at_once}: about {duration(models * seconds / workers)}"
 
 
 def seconds_left(done: int, planned: int, rate: float | None) -> float | None:

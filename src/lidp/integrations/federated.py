@@ -38,6 +38,7 @@ from lidp.integrations.torch import (
     GradientPlan,
     Loop,
     PlantedRecords,
+    count_parameters,
     gradient_target,
     name_of_loop,
     record_target,
@@ -128,7 +129,10 @@ def federated_target(
     plan = GradientPlan.choose(canaries, canary, scored, pilots)
     loop, name = FederatedLoop(train), name or name_of_loop(train)
     if canaries is None or loss is None:
-        target = gradient_target(loop, _listed(clients=clients), plan, prepare=FirstSteps(loop), name=name, facts=stated)
+        listed = _listed(clients=clients)
+        target = gradient_target(loop, listed, plan, prepare=FirstSteps(loop), name=name, facts=stated)
+        counted = plan.count_canaries(count_parameters(loop, target.dataset), len(listed))
+        target = replace(target, canary_count=counted)
     else:
         data = PooledRecords(_listed(clients=clients), _listed(canaries=canaries))
         target = record_target(loop, data, loss=loss, pilots=pilots, name=name, facts=stated)

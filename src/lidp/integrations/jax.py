@@ -30,6 +30,7 @@ from lidp.designs import Design
 from lidp.engine.audit import audit
 from lidp.errors import AuditFailed, InvalidArgument
 from lidp.integrations.accounted_steps import AccountedSteps
+from lidp.integrations.canary_counts import count_separate
 from lidp.integrations.coordinate_canaries import CoordinateRecords, ParameterGroups
 from lidp.integrations.jax_planting import PlantedState, Planting, flatten
 from lidp.result import AuditResult
@@ -173,6 +174,7 @@ def jax_target(
         },
         neighbours=Neighbours.ADD_REMOVE,
         curve=AccountedSteps(noise_multiplier, sampling_rate, steps).curve,
+        canary_count=count_separate(sum(loop.groups.sizes)),
     )
 
 

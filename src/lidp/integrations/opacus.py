@@ -14,6 +14,8 @@ The claim follows from the settings of the engine. A warning names every inconsi
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -25,7 +27,7 @@ from lidp import checks
 from lidp._runtime.global_generators import preserve_global_generators
 from lidp.canaries.gradients import GradientCanary
 from lidp.claim import Claim
-from lidp.designs import Design
+from lidp.designs import CoinFlip, Design
 from lidp.engine.audit import audit
 from lidp.errors import InvalidArgument
 from lidp.integrations.gradient_canaries import GROUP_SIZES, ScoredOutput
@@ -48,6 +50,8 @@ from lidp.result import AuditResult
 from lidp.target import Prepared, Target
 
 __all__ = ["Check", "ConfigurationWarning", "OpacusTarget", "Settings", "audit_opacus", "opacus_target"]
+
+_LARGEST_SHIFT = 10.0
 
 
 class StatedLength(StrEnum):
@@ -128,7 +132,7 @@ def opacus_target(
     canaries: Any = None,
     canary: GradientCanary | str | None = None,
     loss: Loss = cross_entropy,
-    scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    scores: ScoredOutput | str | None = None,
     stated_length: StatedLength | str = StatedLength.FIXED,
     pilots: int | None = None,
     threads: int = 1,
@@ -145,7 +149,9 @@ def opacus_target(
             transcripts.
         loss: ``loss(model, record)``, for canaries that are records.
         scores: what scores look at: "final-model", or "transcript" for what every step releases. A transcript is evidence about
-            the claim of the accountant, which covers all steps, and needs far fewer models.
+            the claim of the accountant, which covers all steps, and needs far fewer models. Default: the transcript, if canaries
+            are gradients, batches are Poisson samples and the optimizer is not SGD, since others hide canaries from the final
+            model; otherwise the final model.
         stated_length: for canaries that are records, the length that data sets with canaries state. Opacus computes the sampling
             rate, the steps and the divisor of gradients from it. "fixed" audits training on a public number of records; "actual"
             also finds leaks of a private number of records through the divisor, best with one canary per trial.
@@ -162,7 +168,7 @@ def opacus_target(
         raise InvalidArgument(f"train must be callable as train(records, planting), got {train!r}")
     if are_columns(records):
         raise InvalidArgument("records must be a data set for a DataLoader; wrap arrays in a TensorDataset")
-    plan = GradientPlan.choose(canaries, canary, scores, pilots)
+    plan = GradientPlan.choose(canaries, canary, ScoredOutput.FINAL_MODEL if scores is None else scores, pilots)
     loop = OpacusLoop(train, threads=checks.count(threads=threads))
     length = checks.member(StatedLength, stated_length=stated_length)
     if canaries is None and length is not StatedLength.FIXED:
@@ -170,8 +176,13 @@ def opacus_target(
             f"stated_length={str(length)!r} is for canaries that are records; give a pool of them as canaries="
         )
     pool = None if canaries is None else GrownPool(records, canaries, length)
+    start = time.monotonic()
     planting = _rehearse(loop, PlantedRecords(records) if pool is None else pool.with_canaries(()))
+    seconds = time.monotonic() - start
     settings = planting.settings()
+    hidden = scores is None and planting.optimizer_name != "SGD"
+    if hidden and pool is None and pilots is None and settings.poisson:
+        plan = GradientPlan.choose(None, canary, ScoredOutput.TRANSCRIPT, None)
     inconsistencies = settings.checks()
     for check in inconsistencies:
         warnings.warn(str(check), ConfigurationWarning, stacklevel=2)
@@ -189,21 +200,30 @@ def opacus_target(
         "accountant": settings.accountant,
         **({"warnings": ", ".join(check.name for check in inconsistencies)} if inconsistencies else {}),
     }
+    if hidden and not plan.transcript:
+        why = "transcripts need gradient canaries, Poisson sampling and no pilots"
+        facts["scores see"] = f"the final model, although {planting.optimizer_name} hides canaries there: {why}"
     if pool is not None:
         if length is StatedLength.ACTUAL:
             facts["stated length"] = "actual: with the canaries of each run"
         target = record_target(loop, pool, loss=loss, pilots=pilots, name=name, facts=facts)
         if target.prepare is not None:
-            target = replace(target, prepare=_CountRehearsal(target.prepare))
+            target = replace(target, prepare=_CountRehearsal(target.prepare, seconds))
         return OpacusTarget(target, settings)
     facts["not tested"] = "clipping (gradient canaries are added after it)"
     prepare: Any = _ParameterCounts(tuple(planting.group_sizes))
     if not plan.transcript:
         prepare = LoopPilots(replace(loop, noiseless=True), checks.count(pilots=4 if pilots is None else pilots))
     target = gradient_target(
-        loop, records, plan, prepare=_CountRehearsal(prepare), name=name, facts=facts, poisson=settings.poisson
+        loop, records, plan, prepare=_CountRehearsal(prepare, seconds), name=name, facts=facts, poisson=settings.poisson
     )
-    return OpacusTarget(target, settings)
+    canary_count = plan.count_canaries(planting.size, len(records), _shift(settings))
+    return OpacusTarget(replace(target, canary_count=canary_count), settings)
+
+
+def _shift(settings: Settings) -> float:
+    """Return how far a canary moves its score of the final model, in standard deviations of the noise."""
+    return min(settings.sample_rate * math.sqrt(settings.steps) / max(settings.noise_multiplier, 1e-3), _LARGEST_SHIFT)
 
 
 def _rehearse(loop: OpacusLoop, data: Any) -> OpacusPlanting:
@@ -227,13 +247,14 @@ class _ParameterCounts:
 
 @dataclass(frozen=True)
 class _CountRehearsal:
-    """A preparation step that also counts the model of the rehearsal."""
+    """A preparation step that also counts the model of the rehearsal, which took so many seconds."""
 
     prepare: Any
+    seconds: float = field(compare=False)
 
     def __call__(self, dataset: Any, rng: np.random.Generator) -> Prepared:
         prepared: Prepared = self.prepare(dataset, rng)
-        return replace(prepared, models=prepared.models + 1)
+        return replace(prepared, models=prepared.models + 1, model_seconds=self.seconds)
 
 
 def audit_opacus(
@@ -246,7 +267,7 @@ def audit_opacus(
     canary: GradientCanary | str | None = None,
     design: Design | None = None,
     loss: Loss = cross_entropy,
-    scores: ScoredOutput | str = ScoredOutput.FINAL_MODEL,
+    scores: ScoredOutput | str | None = None,
     stated_length: StatedLength | str = StatedLength.FIXED,
     independent_canaries: bool = False,
     pilots: int | None = None,
@@ -264,6 +285,8 @@ def audit_opacus(
     """
     if (delta is None) == (claim is None):
         raise InvalidArgument("give either delta, for the claim of the engine's accountant, or a claim")
+    if scores is None and design is not None and not isinstance(design, CoinFlip):
+        scores = ScoredOutput.FINAL_MODEL  # transcripts of gradients along single coordinates are for coin flips
     opacus = opacus_target(
         train,
         records,

@@ -43,6 +43,8 @@ class OpacusPlanting(Planting):
         self._noises: Counter[float] = Counter()
         self._sum_of_squares, self._noise_values = 0.0, 0
         self._batch_count: list[int] | None = None
+        self.optimizer_name = ""
+        """The optimizer inside that of Opacus, such as SGD."""
         self.initial_noise_state: bytes | None = None
         """Digest of the state of the noise generator before the first step; None in secure mode, where it is meaningless."""
 
@@ -87,6 +89,7 @@ class OpacusPlanting(Planting):
             )
 
         self._read_settings = settings
+        self.optimizer_name = type(optimizer.original_optimizer).__name__
         self.watch(optimizer.params)
         self._add_before_noise(engine, optimizer, loader.sample_rate if poisson else 1 / len(loader), poisson, loader)
 

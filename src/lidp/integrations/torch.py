@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from lidp import checks
 from lidp._runtime.global_generators import seed_global_generators, seed_torch
 from lidp.arrays import Floats, Ints, NamedArrays, Singles
 from lidp.canaries.gradients import GradientCanary
-from lidp.errors import AuditFailed, InvalidArgument
+from lidp.errors import AuditFailed, InvalidArgument, LidpError
+from lidp.integrations.canary_counts import count_overlapping, count_separate, count_unknown
 from lidp.integrations.gradient_canaries import (
     GROUP_SIZES,
     CoordinatesOfModel,
@@ -26,16 +28,18 @@ from lidp.integrations.gradient_canaries import (
 )
 from lidp.integrations.parameter_arrays import ParameterArray, flatten
 from lidp.integrations.planting import Planting, Trained
-from lidp.integrations.record_sets import PooledRecords, copy_records
+from lidp.integrations.record_sets import PooledRecords, copy_records, count
 from lidp.integrations.trainers import Loss, RecordLoss, pool_target
-from lidp.target import Output, Prepared, Target
+from lidp.target import CanaryCount, Output, Prepared, Target
 from lidp.training.transcript import SCORES_SEE, TranscriptScore
+from lidp.trials.child_processes import run_in_fresh_process
 from lidp.trials.repeated_noise import IDENTICAL_FIRST_STEPS, IDENTICAL_PILOTS
 
 Train = Callable[[Any, Any], Any]
 
 _NUMBERS_PER_PART = 2**24
 """Total size of the directions that scores hold in memory at a time."""
+_COUNTING_SECONDS = 60.0
 _NO_CANARIES = np.empty(0, np.int64)
 
 
@@ -148,6 +152,43 @@ class LoopPilots:
         return Prepared({"centre": np.mean(outcomes, axis=0, dtype=np.float64)}, models=self.models)
 
 
+class _Watched(BaseException):
+    """Ends a run when it has told its parameters. It is no ``Exception``, so that loops that handle these do not catch it."""
+
+
+class _CountingPlanting(Planting):
+    """Ends a run as soon as it has told its parameters, before any step."""
+
+    def watch(self, parameters: Iterable[ParameterArray | tuple[str, ParameterArray]]) -> None:
+        """See :class:`Planting`.
+
+        Raises:
+            _Watched: always.
+        """
+        super().watch(parameters)
+        raise _Watched
+
+
+def count_parameters(loop: Loop, data: PlantedRecords) -> int | None:
+    """Return the number of parameters that a loop trains; None if that cannot be told without training.
+
+    The loop runs up to its call of ``planting.watch``, in a process of its own: GPUs and JAX should be used in workers first.
+    """
+    try:
+        size: int = run_in_fresh_process(partial(_count_parameters, loop, data), _COUNTING_SECONDS, name="the count")
+    except (LidpError, RuntimeError):
+        return None
+    return size or None
+
+
+def _count_parameters(loop: Loop, data: PlantedRecords) -> int:
+    torch_rng, planting_rng = np.random.default_rng(0).spawn(2)
+    planting = _CountingPlanting(_NO_CANARIES, planting_rng)
+    with suppress(_Watched):
+        loop.run(data, planting, torch_rng)
+    return planting.size
+
+
 class FirstStepEnded(BaseException):
     """Ends a run after its first step. It is no ``Exception``, so that loops that handle these do not catch it."""
 
@@ -255,8 +296,7 @@ def torch_target(
         loss: ``loss(model, record)``, for canaries that are records.
         scores: what scores look at: "final-model", or "transcript" for what every step releases. A transcript is evidence about
             the claim of an accountant, which covers all steps, and needs far fewer models.
-        pilots: number of models trained before the audit without canaries. Default: 16 for gradients, 8 for records; transcripts
-            need none.
+        pilots: number of models trained before the audit without canaries. Default: 8; transcripts need none.
         threads: number of threads of PyTorch.
         facts: numbers or words by name, which results show.
     """
@@ -268,9 +308,10 @@ def torch_target(
     if canaries is not None:
         return record_target(loop, PooledRecords(records, canaries), loss=loss, pilots=pilots, name=name, facts=facts)
     prepare = (
-        FirstSteps(loop) if plan.transcript else LoopPilots(loop, checks.count(pilots=16 if pilots is None else pilots))
+        FirstSteps(loop) if plan.transcript else LoopPilots(loop, checks.count(pilots=8 if pilots is None else pilots))
     )
-    return gradient_target(loop, records, plan, prepare=prepare, name=name, facts=facts)
+    target = gradient_target(loop, records, plan, prepare=prepare, name=name, facts=facts)
+    return replace(target, canary_count=plan.count_canaries(count_parameters(loop, target.dataset), count(records)))
 
 
 @dataclass(frozen=True)
@@ -284,6 +325,14 @@ class GradientPlan:
     def transcript(self) -> bool:
         """Whether scores use what every step releases."""
         return self.scored is ScoredOutput.TRANSCRIPT
+
+    def count_canaries(self, parameters: int | None, records: int, shift: float = 1.0) -> CanaryCount:
+        """Return the default number of gradient canaries; ``parameters`` is None if nobody could count them."""
+        if parameters is None:
+            return count_unknown()
+        if self.canary is GradientCanary.DIRAC_GRADIENT:
+            return count_separate(parameters)
+        return count_overlapping(parameters, records, shift)
 
     @classmethod
     def choose(

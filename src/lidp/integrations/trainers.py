@@ -16,6 +16,7 @@ from lidp._runtime.user_code import must_propagate, user_code
 from lidp.arrays import NamedArrays
 from lidp.canaries.difficulty import difficulty
 from lidp.errors import AuditFailed, InvalidArgument
+from lidp.integrations.canary_counts import count_pooled
 from lidp.integrations.record_sets import CanaryPool, PooledRecords, count, record
 from lidp.target import Prepared, Target
 from lidp.trials.repeated_noise import IDENTICAL_PILOTS
@@ -136,6 +137,7 @@ def pool_target(
         name=name,
         facts=facts or {},
         interference="the final model mixes what all canaries have added",
+        canary_count=count_pooled(count(data.pool), count(data.records)),
     )
 
 

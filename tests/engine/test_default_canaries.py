@@ -1,0 +1,44 @@
+"""The number of canaries that a target suggests: used if nobody gives a design, and kept in the store."""
+
+from dataclasses import replace
+
+import pytest
+
+import lidp
+from lidp import CoinFlip
+from lidp.errors import StoreError
+from lidp.target import CanaryCount
+from tests.sample_targets import CLAIM, LEAKY
+
+SUGGESTING = replace(LEAKY, canary_count=CanaryCount(8, "as a test"))
+OPTIONS = {"claim": CLAIM, "trials": 12, "stop_when": "never"}
+
+
+def test_a_target_without_suggestion_gets_the_usual_number():
+    result = lidp.audit(LEAKY, **OPTIONS)
+    assert result.design == CoinFlip(64)
+    assert "canaries   " not in str(result)
+
+
+def test_a_suggestion_is_followed_and_named():
+    result = lidp.audit(SUGGESTING, **OPTIONS)
+    assert result.design == CoinFlip(8)
+    assert "\n  canaries   8 per model, chosen by default: as a test\n" in str(result)
+    assert (
+        result.scores.to_arrays().keys() == lidp.audit(SUGGESTING, design=CoinFlip(8), **OPTIONS).scores.to_arrays().keys()
+    )
+
+
+def test_a_resumed_audit_keeps_the_number_of_its_store(tmp_path):
+    first = lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)
+    changed = replace(SUGGESTING, canary_count=CanaryCount(32, "another opinion"))
+    again = lidp.audit(changed, store=tmp_path / "a.db", **OPTIONS | {"trials": 16})
+    assert again.design == first.design
+    assert again.facts == first.facts
+    assert again.bound.trials == 16
+
+
+def test_a_given_design_is_not_replaced_by_that_of_the_store(tmp_path):
+    lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)
+    with pytest.raises(StoreError, match="another audit"):
+        lidp.audit(SUGGESTING, store=tmp_path / "a.db", design=CoinFlip(32), **OPTIONS)
