@@ -5,7 +5,7 @@ import pytest
 
 import lidp
 from lidp import CoinFlip
-from lidp.integrations.canary_counts import MOST_CANARIES, count_overlapping, count_pooled, count_separate
+from lidp.integrations.canary_counts import MOST_OVERLAPPING, count_overlapping, count_pooled, count_separate
 from lidp.integrations.torch import count_parameters, torch_target
 from lidp.integrations.trainers import trainer_target
 from tests.integrations.noisy_loop import RECORDS, SIZES, NoisyLoop
@@ -19,11 +19,11 @@ def test_coordinates_are_as_many_as_there_are_parameters(parameters, number):
 @pytest.mark.parametrize(
     ("parameters", "records", "shift", "number"),
     [
-        (10**6, 10**5, 1.0, MOST_CANARIES),
+        (10**6, 10**5, 1.0, MOST_OVERLAPPING),
         (100, 10**5, 1.0, 128),  # the variance of 64 others is .64 of the noise
         (100, 10**5, 4.0, 8),
         (10**6, 100, 1.0, 64),
-        (10**6, 10**5, 0.0, MOST_CANARIES),
+        (10**6, 10**5, 0.0, MOST_OVERLAPPING),
     ],
 )
 def test_directions_that_overlap_are_fewer(parameters, records, shift, number):

@@ -14,6 +14,8 @@ from lidp.target import CanaryCount
 
 MOST_CANARIES = 512
 """More hardly help: the bound then grows with the number of models only, and scoring takes longer."""
+MOST_OVERLAPPING = 256
+"""Fewer, because drawing a direction takes as long as a step of a small model."""
 UNKNOWN_MODEL = 64
 
 
@@ -31,11 +33,11 @@ def count_overlapping(parameters: int, records: int, shift: float = 1.0) -> Cana
     the variance of the noise, and so that no more than half as many are inserted as there are records.
     """
     by_overlap = 2 * parameters / max(shift, 1e-3) ** 2
-    number = _power_of_two(min(MOST_CANARIES, by_overlap, records))
+    number = _power_of_two(min(MOST_OVERLAPPING, by_overlap, records))
     limit = "records" if records < by_overlap else "parameters"
     sizes = f"{parameters:,} parameters and {records:,} records"
     return CanaryCount(
-        number, f"random directions; for {sizes}" + (f", {limit} limit them" if number < MOST_CANARIES else "")
+        number, f"random directions; for {sizes}" + (f", {limit} limit them" if number < MOST_OVERLAPPING else "")
     )
 
 
