@@ -54,7 +54,7 @@ class Script:
     ):
         self.noise, self.stated_noise, self.mode, self.poisson = noise, stated_noise, mode, poisson
         self.clipping, self.attach, self.epochs, self.batch, self.accountant = clipping, attach, epochs, batch, accountant
-        self.parts, self.optimizer = parts, optimizer
+        self.parts, self.make_optimizer = parts, optimizer
         self.engine = None
 
     def __call__(self, records, planting):
@@ -64,7 +64,7 @@ class Script:
         engine = self.engine = PrivacyEngine(accountant=self.accountant)
         model, optimizer, *rest = engine.make_private(
             module=model,
-            optimizer=self.optimizer(model.parameters(), lr=0.5),
+            optimizer=self.make_optimizer(model.parameters(), lr=0.5),
             criterion=criterion,
             data_loader=DataLoader(records, batch_size=self.batch, shuffle=not self.poisson, **self.loader),
             noise_multiplier=self.stated_noise or self.noise,
