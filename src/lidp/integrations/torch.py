@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -139,17 +140,20 @@ class LoopPilots:
     models: int
 
     def __call__(self, data: PlantedRecords, rng: np.random.Generator) -> Prepared:
-        outcomes = []
+        outcomes, seconds = [], []
         for pilot_rng in rng.spawn(self.models):
             seed_global_generators(pilot_rng)
+            start = time.monotonic()
             outcomes.append(self.loop(data, pilot_rng).value.moved)
+            seconds.append(time.monotonic() - start)
         if len({len(moved) for moved in outcomes}) > 1:
             raise AuditFailed(
                 "pilot runs differ in the number of parameters that they watch; watch the same ones in every run"
             )
         if not self.loop.noiseless and len(outcomes) > 1 and np.array_equal(outcomes[0], outcomes[1]):
             raise AuditFailed(IDENTICAL_PILOTS)
-        return Prepared({"centre": np.mean(outcomes, axis=0, dtype=np.float64)}, models=self.models)
+        centre = np.mean(outcomes, axis=0, dtype=np.float64)
+        return Prepared({"centre": centre}, models=self.models, model_seconds=min(seconds))
 
 
 class _Watched(BaseException):
