@@ -28,7 +28,8 @@ class Output:
 class Prepared:
     """The result of a preparation step: arrays, and the number of models that were trained for them.
 
-    ``model_seconds`` is how long a model took, if that was measured before the step; otherwise the step itself is timed.
+    ``model_seconds`` is how long the fastest of them took, if it was measured: a first one also imports and compiles. Progress
+    shows what the audit costs by it.
     """
 
     arrays: Mapping[str, ArrayLike]

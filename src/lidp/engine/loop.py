@@ -173,8 +173,6 @@ class AuditLoop:
                 raise
             raise AuditFailed(f"the preparation of {self.plan.name} failed: {type(error).__name__}: {error}") from error
         self.model_seconds = prepared.model_seconds
-        if self.model_seconds is None and prepared.models and self.plan.design.has_canaries:
-            self.model_seconds = (time.monotonic() - start) / prepared.models
         with interrupts.deferred():
             self.preparation = (arrays, prepared.models)
             if self.store is not None:

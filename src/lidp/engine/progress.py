@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lidp.rounding import claimed, duration, fixed
 
-_CHEAP_SECONDS = 1.0
+_CHEAP_SECONDS = 3.0
 """Models that take less are cheap, and most of the time of a first one is not training."""
 
 

@@ -254,7 +254,8 @@ class _CountRehearsal:
 
     def __call__(self, dataset: Any, rng: np.random.Generator) -> Prepared:
         prepared: Prepared = self.prepare(dataset, rng)
-        return replace(prepared, models=prepared.models + 1, model_seconds=self.seconds)
+        seconds = self.seconds if prepared.model_seconds is None else min(self.seconds, prepared.model_seconds)
+        return replace(prepared, models=prepared.models + 1, model_seconds=seconds)
 
 
 def audit_opacus(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -139,17 +140,57 @@ class LoopPilots:
     models: int
 
     def __call__(self, data: PlantedRecords, rng: np.random.Generator) -> Prepared:
-        outcomes = []
+        outcomes, seconds = [], []
         for pilot_rng in rng.spawn(self.models):
             seed_global_generators(pilot_rng)
+            start = time.monotonic()
             outcomes.append(self.loop(data, pilot_rng).value.moved)
+            seconds.append(time.monotonic() - start)
         if len({len(moved) for moved in outcomes}) > 1:
             raise AuditFailed(
                 "pilot runs differ in the number of parameters that they watch; watch the same ones in every run"
             )
         if not self.loop.noiseless and len(outcomes) > 1 and np.array_equal(outcomes[0], outcomes[1]):
             raise AuditFailed(IDENTICAL_PILOTS)
-        return Prepared({"centre": np.mean(outcomes, axis=0, dtype=np.float64)}, models=self.models)
+        centre = np.mean(outcomes, axis=0, dtype=np.float64)
+        return Prepared({"centre": centre}, models=self.models, model_seconds=min(seconds))
+
+
+class _Watched(BaseException):
+    """Ends a run when it has told its parameters. It is no ``Exception``, so that loops that handle these do not catch it."""
+
+
+class _CountingPlanting(Planting):
+    """Ends a run as soon as it has told its parameters, before any step."""
+
+    def watch(self, parameters: Iterable[ParameterArray | tuple[str, ParameterArray]]) -> None:
+        """See :class:`Planting`.
+
+        Raises:
+            _Watched: always.
+        """
+        super().watch(parameters)
+        raise _Watched
+
+
+def count_parameters(loop: Loop, data: PlantedRecords) -> int | None:
+    """Return the number of parameters that a loop trains; None if that cannot be told without training.
+
+    The loop runs up to its call of ``planting.watch``, in a process of its own: GPUs and JAX should be used in workers first.
+    """
+    try:
+        size: int = run_in_fresh_process(partial(_count_parameters, loop, data), _COUNTING_SECONDS, name="the count")
+    except (LidpError, RuntimeError):
+        return None
+    return size or None
+
+
+def _count_parameters(loop: Loop, data: PlantedRecords) -> int:
+    torch_rng, planting_rng = np.random.default_rng(0).spawn(2)
+    planting = _CountingPlanting(_NO_CANARIES, planting_rng)
+    with suppress(_Watched):
+        loop.run(data, planting, torch_rng)
+    return planting.size
 
 
 class _Watched(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -84,9 +85,11 @@ class PoolPilots:
     def __call__(self, records: PooledRecords, rng: np.random.Generator) -> Prepared:
         numbers = range(count(records.pool))
         pool_losses: list[NDArray[Any]] = []
+        seconds: list[float] = []
         first_error: BaseException | None = None
         for pilot_rng in rng.spawn(self.models):
             seed_global_generators(pilot_rng)
+            start = time.monotonic()
             try:
                 with user_code():
                     output = self.mechanism(records.with_canaries(np.empty(0, np.int64)), pilot_rng)
@@ -96,6 +99,7 @@ class PoolPilots:
                         f"the loss on record {int(np.argmin(np.isfinite(losses)))} of the pool is not finite"
                     )
                 pool_losses.append(losses)
+                seconds.append(time.monotonic() - start)
             except BaseException as error:  # anything that a trainer may raise; one failed run must not end the audit
                 if must_propagate(error):
                     raise
@@ -115,7 +119,8 @@ class PoolPilots:
         means, spreads = difficulty(np.array(pool_losses))
         # Models with a canary may differ even where pilot models hardly do: shrink half-way to the mean variance of the pool.
         spreads = np.sqrt((spreads**2 + np.mean(spreads**2)) / 2)
-        return Prepared({"pool_losses": means, "pool_spreads": spreads}, models=self.models)
+        arrays = {"pool_losses": means, "pool_spreads": spreads}
+        return Prepared(arrays, models=self.models, model_seconds=min(seconds))
 
 
 def pool_target(
