@@ -124,7 +124,7 @@ class NoisePilots:
             start = time.monotonic()
             transcripts.append(self.loop(watched, pilot_rng))
             seconds.append(time.monotonic() - start)
-        if len(transcripts) > 1 and np.array_equal(transcripts[0].evidence, transcripts[1].evidence):
+        if len(transcripts) > 1 and _have_same_noise(transcripts[0], transcripts[1]):
             raise AuditFailed(IDENTICAL_PILOTS)
         steps = [transcript.steps for transcript in transcripts]
         return Prepared({"steps": steps}, models=self.models, model_seconds=min(seconds))
