@@ -1,5 +1,6 @@
 """A real browser for tests of pages, and what to look for in a page that it shows."""
 
+import json
 import os
 import shutil
 from contextlib import contextmanager
@@ -70,15 +71,15 @@ def axe(browser):
 
 
 @contextmanager
-def open_browser():
-    """Yield a browser without a window."""
+def open_browser(*, network=False):
+    """Yield a browser without a window; with ``network`` it logs every request, for :func:`requested`."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for argument in ("--headless=new", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1200,900"):
         options.add_argument(argument)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # which does not work for root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"} | ({"performance": "ALL"} if network else {}))
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     started.set_script_timeout(PATIENCE)
     started.set_page_load_timeout(PATIENCE)
@@ -86,3 +87,9 @@ def open_browser():
         yield started
     finally:
         started.quit()
+
+
+def requested(browser):
+    """The addresses that pages have asked for since the last call, those that were refused included."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]

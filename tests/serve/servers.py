@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from lidp.serve.audits import Audits
 from lidp.serve.server import LiveServer
+from lidp.store.writer_lock import WriterLock
 from tests.waiting import PATIENCE
 
 
@@ -51,3 +52,13 @@ def event_stream(server, path):
         yield connection.getresponse()
     finally:
         connection.close()
+
+
+@contextmanager
+def locked(store):
+    """Hold the lock of a store, as a process does that runs its audit."""
+    lock = WriterLock(store)
+    try:
+        yield
+    finally:
+        lock.release()

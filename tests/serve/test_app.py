@@ -8,7 +8,7 @@ from lidp import Target, result_of
 from lidp.report.page import render_report
 from tests.report.test_page import EVIL
 from tests.sample_targets import SILENT, InterruptedAfter, Numbers, Trouble, closeness, leaky, run
-from tests.serve.servers import event_stream, get, serving
+from tests.serve.servers import event_stream, get, locked, serving
 from tests.waiting import wait_until
 
 
@@ -103,7 +103,8 @@ def test_hostile_names_stay_text(server, keys):
 
 def test_a_report_is_that_of_the_command_and_its_style_is_allowed(server, keys, folder):
     answer = get(server, f"/audits/{keys['silent']}/report")
-    assert len(answer.text) == len(render_report(result_of(folder / "silent.db")))
+    without_links = re.sub(r"<nav.*?</nav>", "", answer.text)
+    assert len(without_links.split()) == len(render_report(result_of(folder / "silent.db")).split())
     policy = answer.headers["content-security-policy"]
     assert re.search(r"style-src 'sha256-[\w+/]+='", policy)
     assert "unsafe" not in policy
@@ -177,6 +178,46 @@ def test_events_begin_with_all_parts_and_go_on_with_changes(server, keys, folder
         assert "failures" not in changes
     with event_stream(server, "/events") as response:
         assert "refuted" in next(parts_of(response))[f"outcome-{keys['leaky']}"]
+
+
+def test_served_reports_and_comparisons_link_back_and_files_do_not(server, keys, folder):
+    back = '<nav aria-label="Pages"><a href="/">All audits</a>'
+    leaky, silent = keys["leaky"], keys["silent"]
+    assert f'{back}<a href="/audits/{leaky}">Live page</a></nav>' in get(server, f"/audits/{leaky}/report").text
+    assert f"{back}</nav>" in get(server, f"/compare?audit={leaky}&audit={silent}").text
+    assert "<nav" not in get(server, f"/audits/{leaky}/report.html").text
+    assert "<nav" not in render_report(result_of(folder / "leaky.db"))
+
+
+def test_the_list_shows_the_bound_so_far_of_an_audit_that_runs(tmp_path):
+    run(trials=40, store=tmp_path / "running.db", stop_when="never")
+    with pytest.raises(KeyboardInterrupt):
+        run(trials=60, store=tmp_path / "early.db", executor=InterruptedAfter(30), stop_when="never")
+    with serving(tmp_path) as server, locked(tmp_path / "early.db"):
+        listed = {entry.path.stem: entry for entry in server.audits.catalogue().entries}
+        assert listed["early"].state == "running"
+        (standing,) = server.audits.standings().values()
+        assert standing.bound.epsilon > 0
+        assert "so far" not in get(server, "/").text  # the page does not wait for it
+        with event_stream(server, "/events") as response:
+            parts = next(parts_of(response))
+        shown = parts[f"outcome-{listed['early'].key}"]
+        assert shown.strip().endswith(f"ε&nbsp;≥&nbsp;{standing.bound.epsilon:.4g} so far")
+        assert "so far" not in parts[f"outcome-{listed['running'].key}"]
+
+
+def test_a_running_audit_that_cannot_be_followed_does_not_spoil_the_list(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(trials=60, store=tmp_path / "early.db", executor=InterruptedAfter(30))
+    with serving(tmp_path) as server, locked(tmp_path / "early.db"):
+        (entry,) = server.audits.catalogue().entries
+        connection = sqlite3.connect(tmp_path / "early.db")
+        with connection:
+            connection.execute("UPDATE scores SET data = x'00'")
+        connection.close()
+        assert server.audits.standings() == {}
+        with event_stream(server, "/events") as response:
+            assert next(parts_of(response))[f"outcome-{entry.key}"].strip() == "–"
 
 
 def test_a_deleted_store_is_a_problem_and_not_the_end(server, folder):

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.browsing import CONTRASTS, NEEDS_BROWSER, PROBLEMS, axe, open_browser
+from tests.browsing import CONTRASTS, NEEDS_BROWSER, PROBLEMS, axe, open_browser, requested
 from tests.report.test_page import EVIL
-from tests.sample_targets import SILENT, wait_for_more
+from tests.sample_targets import SILENT, InterruptedAfter, wait_for_more
 from tests.sample_targets import run as audit
-from tests.serve.servers import serving
+from tests.serve.servers import locked, serving
 from tests.serve.test_app import folder  # noqa: F401  # a fixture
 from tests.waiting import wait_until
 
@@ -32,7 +32,9 @@ def audits(request):
 
 @pytest.fixture(scope="module")
 def server(audits):
-    with serving(audits, price=2.5) as started:
+    with pytest.raises(KeyboardInterrupt):
+        audit(trials=60, store=audits / "running.db", executor=InterruptedAfter(20))
+    with locked(audits / "running.db"), serving(audits, price=2.5) as started:
         yield started
 
 
@@ -43,6 +45,10 @@ def key_of(server, stem):
 def path_of(server, page):
     if page == "list":
         return ""
+    if page in ("missing", "refused"):
+        return {"missing": "audits/0", "refused": "compare?audit=0"}[page]
+    if page == "report":
+        return f"audits/{key_of(server, 'leaky')}/report"
     if page == "compare":
         return f"compare?audit={key_of(server, 'leaky')}&audit={key_of(server, 'half')}"
     return f"audits/{key_of(server, page)}"
@@ -80,30 +86,70 @@ def running(*command):
         process.wait()
 
 
-PAGES = ["list", "leaky", "half", "empty", "trouble", "a<b>", "compare"]
+PAGES = ["list", "leaky", "half", "empty", "trouble", "a<b>", "compare", "report", "running", "missing", "refused"]
+LIVE = {"list", "leaky", "half", "empty", "trouble", "a<b>", "running"}
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 320)])
 @pytest.mark.parametrize("page", PAGES)
 def test_everyone_can_read_it(browser, server, page, scheme, width):
     show(browser, server, path_of(server, page), scheme=scheme, width=width)
-    if page != "compare":
+    if page in LIVE:
         connected(browser)
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert axe(browser) == ([], [])
     assert browser.execute_script(PROBLEMS) == []
     assert [one for one in browser.execute_script(CONTRASTS) if one[1] < 4.5] == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.get_log("browser") == []
+    refused = [entry["message"] for entry in browser.get_log("browser")]
+    assert [
+        words for words in refused if page not in ("missing", "refused") or "the server responded with" not in words
+    ] == []
 
 
-def test_nothing_is_loaded_from_elsewhere(browser, server):
-    for page in ("list", "leaky"):
-        show(browser, server, path_of(server, page))
+@pytest.fixture(scope="module")
+def logging_browser():
+    with open_browser(network=True) as started:
+        yield started
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_request_leaves_the_machine(logging_browser, server, page):
+    show(logging_browser, server, path_of(server, page))
+    if page in LIVE:
+        connected(logging_browser)
+    addresses = [address for address in requested(logging_browser) if not address.startswith("data:")]
+    assert f"http://127.0.0.1:{server.port}/{path_of(server, page)}".replace("<", "%3C") in addresses
+    assert all(address.startswith(f"http://127.0.0.1:{server.port}/") for address in addresses)
+
+
+def test_the_log_has_requests_that_a_policy_refuses(logging_browser, server):
+    show(logging_browser, server)
+    requested(logging_browser)
+    logging_browser.execute_script("location.href = 'http://127.0.0.1:1/elsewhere'")
+    wait_until(lambda: "http://127.0.0.1:1/elsewhere" in requested(logging_browser), "the request is in the log")
+
+
+@pytest.mark.parametrize("page", ["list", "leaky", "report", "compare", "missing"])
+def test_every_link_and_button_is_reached_by_keyboard_and_shows_it(browser, server, page):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, server, path_of(server, page))
+    if page in LIVE:
         connected(browser)
-        names = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
-        assert len(names) >= 3
-        assert all(name.startswith(f"http://127.0.0.1:{server.port}/") for name in names)
+    wanted = browser.execute_script(
+        """window.reached = new Set();
+           document.addEventListener('focusin', event => {
+               if (getComputedStyle(event.target).outlineStyle !== 'none') window.reached.add(event.target);
+           });
+           return document.querySelectorAll('a[href], button, input, summary').length"""
+    )
+    for _ in range(wanted + 5):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    missed = "[...document.querySelectorAll('a[href], button, input, summary')].filter(one => !window.reached.has(one))"
+    assert browser.execute_script(f"return {missed}.map(one => one.outerHTML)") == []
+    assert browser.find_elements(By.TAG_NAME, "nav") or page == "list"
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser, server):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -200,12 +200,13 @@ class Comparison:
         refuted = any(result.verdict is Verdict.REFUTED for _, result in self.audits)
         return card("audits side by side", *parts, *map(paragraph, self.remarks), alarming=refuted)
 
-    def page(self) -> str:
-        """Return the audits as one HTML page, with the guarantees of :func:`lidp.report.page.render_report`."""
+    def page(self, *, links: Mapping[str, str] | None = None) -> str:
+        """Return the audits as one HTML page, with the guarantees and ``links`` of :func:`lidp.report.page.render_report`."""
         units = {unit(result) for _, result in self.audits}
         paths = [(name, BoundPath.of(result)) for name, result in self.audits]
         return render(
             "compare.html.j2",
+            links=links,
             columns=_COLUMNS,
             rows=self.rows(),
             curve_columns=_CURVE_COLUMNS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,8 @@ def write_page(page: str, path: str | Path) -> Path:
     return path
 
 
-def render_report(result: AuditResult) -> str:
-    """Return the report of a result as one HTML page.
+def render_report(result: AuditResult, *, links: Mapping[str, str] | None = None) -> str:
+    """Return the report of a result as one HTML page, with links to other pages if a server shows it.
 
     Guarantee: the page needs no network and holds no script; all text from the user is escaped; the size does not grow with
     the number of trials.
@@ -62,6 +63,7 @@ def render_report(result: AuditResult) -> str:
     roc, trade_off = RocCurve.of(result), ClaimedTradeOff.of(result)
     return render(
         "report.html.j2",
+        links=links,
         result=result,
         bound=result.bound,
         claim=result.claim,

@@ -24,6 +24,7 @@ from lidp.serve.security import Guard
 _STATIC = {"report.css": "text/css", "serve.css": "text/css", "live.js": "text/javascript"}
 _PAUSES = {State.RUNNING: 1.0, State.ENDED: 4.0, State.PAUSED: 2.0}
 _LIST_PAUSE = 2.0
+_TO_THE_LIST = {"All audits": "/"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,13 @@ class Site:
 
     async def list_events(self, request: Request) -> Response:
         """Answer with changes of the list as they happen."""
-        return self._stream(request, lambda: News(pages.list_parts(self.audits.catalogue()), _LIST_PAUSE))
+
+        def look() -> News:
+            standings = self.audits.standings()
+            pause = 0.0 if any(one.reading for one in standings.values()) else _LIST_PAUSE
+            return News(pages.list_parts(self.audits.catalogue(), standings), pause)
+
+        return self._stream(request, look)
 
     def audit(self, request: Request) -> Response:
         """Answer with the live page of an audit."""
@@ -85,11 +92,13 @@ class Site:
 
     def compare(self, request: Request) -> Response:
         """Answer with a comparison of the audits that the query names."""
-        return _report(self.audits.compare(request.query_params.getlist("audit")).page())
+        return _report(self.audits.compare(request.query_params.getlist("audit")).page(links=_TO_THE_LIST))
 
     def report(self, request: Request) -> Response:
         """Answer with the report of an audit, as a page."""
-        return _report(render_report(self.audits.result(self._entry(request))))
+        entry = self._entry(request)
+        links = {**_TO_THE_LIST, "Live page": f"/audits/{entry.key}"}
+        return _report(render_report(self.audits.result(entry), links=links))
 
     def download_report(self, request: Request) -> Response:
         """Answer with the report of an audit, as a file to save."""

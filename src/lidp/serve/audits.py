@@ -6,19 +6,21 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lidp.errors import InvalidArgument, LidpError
 from lidp.report.comparison import Comparison
 from lidp.result import AuditResult
-from lidp.serve.listing import Entry, Listing, Unreadable
+from lidp.serve.listing import Entry, Listing, State, Unreadable
 from lidp.serve.live import LiveAudit, Snapshot
 from lidp.serve.scan import Scanner
 from lidp.stats.storable import Storable
 
 MOST_COMPARED = 12
 _MOST_LIVE = 16  # audits whose scores are kept in memory
+_MOST_FOLLOWED = 8  # running audits whose bounds the list shows
 _SCAN_SECONDS = 2.0
 _REST = 10.0  # after a scan, in units of its duration: large folders are scanned less often
 
@@ -85,6 +87,15 @@ class Audits:
         except LidpError:
             self._forget(entry)  # the store may have been replaced by another
             raise
+
+    def standings(self) -> dict[str, Snapshot]:
+        """Return how the audits stand that are running now, by key: those that were written to last, up to a number."""
+        running = [entry for entry in self.catalogue().entries if entry.state is State.RUNNING]
+        standings = {}
+        for entry in running[:_MOST_FOLLOWED]:
+            with suppress(LidpError):  # its own page says what is wrong
+                standings[entry.key] = self.look(entry)
+        return standings
 
     def result(self, entry: Entry) -> AuditResult:
         """Return the result so far of an audit."""

@@ -37,27 +37,33 @@ def list_page(catalogue: Catalogue, places: list[str]) -> str:
     return _render("list.html.j2", rows=rows, parts=list_parts(catalogue), places=places, catalogue=catalogue)
 
 
-def list_parts(catalogue: Catalogue) -> dict[str, str]:
-    """Return the cells of the list that change, and which audits it has, so that a page knows when to offer a reload."""
+def list_parts(catalogue: Catalogue, standings: Mapping[str, Snapshot] | None = None) -> dict[str, str]:
+    """Return the cells of the list that change, and which audits it has, so that a page knows when to offer a reload.
+
+    ``standings`` says by key how running audits stand, as far as they are followed.
+    """
     parts: dict[str, str] = {}
     for entry in catalogue.entries:
-        row = _row(entry)
+        row = _row(entry, (standings or {}).get(entry.key))
         parts |= {f"{name}-{entry.key}": row[name] for name in ("state", "done", "outcome")}
     return parts | {"audits": ",".join(sorted(entry.key for entry in catalogue.entries))}
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, standing: Snapshot | None = None) -> dict[str, Any]:
     outcome = entry.outcome
+    so_far = standing.bound if standing is not None and not standing.reading else None
+    bound = so_far if outcome is None else outcome
     return {
         "entry": entry,
         "name": entry.path.stem,
         "claim": f"ε = {wording.number(entry.epsilon)}, δ = {exact(entry.delta)}",
         "state": _render("state.html.j2", state=entry.state),
-        "done": f"{entry.done:,} of {entry.planned:,} {entry.unit}",
+        "done": f"{entry.done:,} of {counted(entry.planned, entry.unit)}",
         "outcome": _render(
             "outcome.html.j2",
             outcome=outcome,
-            bound=None if outcome is None else at_least(outcome.epsilon, above=entry.epsilon),
+            bound=None if bound is None else at_least(bound.epsilon, above=entry.epsilon),
+            refuted_so_far=standing is not None and standing.verdict is Verdict.REFUTED,
             ended=entry.state is State.ENDED,
         ),
         "changed": time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.changed)),
