@@ -9,7 +9,7 @@ from lidp.result import TrialNote
 
 def test_series_equals_that_of_a_loop():
     rng = np.random.default_rng(0)
-    values = rng.random(1000)
+    values = rng.random(1000).round(6)  # notes keep no more than seven digits of seconds
     notes = [TrialNote(i, float(v), 1, {}, {"scores_accuracy": float(v) / 2}) for i, v in enumerate(values)]
     seconds, accuracy = TrialFacts.of(notes).series
     assert (seconds.name, accuracy.name, accuracy.key) == ("seconds", "accuracy", "scores_accuracy")

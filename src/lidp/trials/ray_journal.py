@@ -123,6 +123,7 @@ class JournalReader:
 
     def remove(self, nodes: Sequence[str]) -> None:
         """Remove all journals of the audit from nodes; nodes that do not answer soon remove them with those of a later audit."""
+        remove_journals(self._audit)  # those of this machine at once, however busy Ray is
         tasks = [self._on(node, remove_journals) for node in nodes]
         if tasks:
             self._ray.wait(tasks, num_returns=len(tasks), timeout=_REMOVE_SECONDS)
