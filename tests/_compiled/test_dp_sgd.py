@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from lidp._compiled import dp_sgd
-from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.noise import LANES
 from lidp.streams import Purpose, trial_words
 from lidp.training.gradients import RandomGradients
 from tests.training import brute_force
@@ -217,27 +217,6 @@ def test_the_noise_of_a_step_has_the_stated_size():
     assert abs(np.corrcoef(trained - start, other - start)[0, 1]) < 5 / len(start) ** 0.5
     start, several = run(widths, x, y, steps=9, rate=1e-12, batch=10, noise=2.0)
     assert np.std((start - several) / (0.5 / 10)) == pytest.approx(6.0, rel=0.05)
-
-
-def test_noise_is_standard_normal_and_uncorrelated():
-    out = np.empty(3_000_001, np.float32)
-    fill_noise(lanes(), out, np.float32(1.0))
-    numbers = out.astype(float)
-    assert stats.kstest(numbers, "norm").pvalue > 1e-4
-    assert (numbers**4).mean() == pytest.approx(3, abs=5 * (96 / len(numbers)) ** 0.5)
-    for beyond in (3.0, 4.0):
-        assert stats.binomtest(int((np.abs(numbers) > beyond).sum()), len(numbers), 2 * stats.norm.sf(beyond)).pvalue > 1e-4
-    for lag in (1, 2, LANES, 512, 1024):
-        assert abs(np.corrcoef(numbers[:-lag], numbers[lag:])[0, 1]) < 5 / len(numbers) ** 0.5
-        assert abs(np.corrcoef(numbers[:-lag] ** 2, numbers[lag:] ** 2)[0, 1]) < 5 / len(numbers) ** 0.5
-
-
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 1023, 1024, 1025])
-def test_noise_fills_exactly_the_given_array(size):
-    out = np.full(size + 1, np.float32(7.0))
-    fill_noise(lanes(), out[:size], np.float32(1.0))
-    assert out[size] == 7.0
-    assert (out[:size] != 7.0).all()
 
 
 @pytest.mark.parametrize(("size", "rate"), [(1000, 0.01), (50, 0.5), (10, 1.0), (8, 0.9)])
