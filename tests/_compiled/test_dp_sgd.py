@@ -39,7 +39,7 @@ def compiled_sum(theta, widths, x, y, clip):
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
-    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
+    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient, x, y[:0])
     return gradient
 
 

@@ -9,9 +9,7 @@ import math
 import numpy as np
 
 from lidp._compiled.clipped_gradients import (
-    FAST,
     ONE,
-    ZERO,
     add_multiple,
     clipped_sum,
     project_examples,
@@ -20,27 +18,12 @@ from lidp._compiled.clipped_gradients import (
 )
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.products import FAST, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
 from lidp._compiled.transcripts import add_epoch_step, add_step
 
 __all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
 _CHUNK = 8192  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
-
-
-@compiled()
-def _prefetch(x, batch):  # pragma: no cover  # compiled
-    """Read every cache line of the rows of a batch: memory serves many requests in the time of one.
-
-    The returned sum has no meaning; it forces the compiler to read the memory.
-    """
-    line = 64 // x.itemsize
-    total = 0.0
-    for i in range(batch.shape[0]):
-        if batch[i] < x.shape[0]:
-            row = x[batch[i]]
-            for j in range(0, x.shape[1], line):
-                total += row[j]
-    return total
 
 
 @compiled()
@@ -71,6 +54,19 @@ def shuffle(state, order):  # pragma: no cover  # compiled
     for i in range(order.shape[0] - 1, 0, -1):
         j = np.int64(next_word(state) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
+
+
+@compiled()
+def _next_batch(state, rate, batch_size, poisson, size, order, used, batch):  # pragma: no cover  # compiled
+    """Fill ``batch`` with the records of a step; return their number, and how much of the shuffled ``order`` is used up."""
+    if poisson:  # a batch ten standard deviations above the mean is cut
+        return min(poisson_batch(state, rate, size, batch), batch.shape[0]), used
+    if used >= size:
+        shuffle(state, order)
+        used = 0
+    count = min(np.int64(batch_size), size - used)
+    batch[:count] = order[used : used + count]
+    return count, used + count
 
 
 @compiled()
@@ -123,7 +119,7 @@ def train(
             upper_widths += widths[layer]
     capacity = np.int64(rate * size + 10.0 * math.sqrt(rate * size) + 16.0) if poisson else np.int64(batch_size)
     capacity = min(capacity, size)
-    batch = np.empty(capacity, np.int64)
+    batch, next_batch = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     labels = np.empty(capacity, np.int64)
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
@@ -131,9 +127,7 @@ def train(
     gradient = np.zeros(theta.shape[0], np.float32)
     chunk_noise = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)
-    used = size
     step_size = np.float32(learning_rate / batch_size)
-    prefetched = 0.0
     watched, watched_examples, watched_points = evidence.shape[0], watched_x.shape[0], watched_coordinates.shape[0]
     watches_all = watched_examples + watched_gradients.shape[0] > 0  # and so needs the residual at all coordinates
     projections, lengths, last = np.zeros(watched), np.zeros(watched), np.zeros(watched)
@@ -145,25 +139,16 @@ def train(
     watched_squares = np.zeros(watched_examples)
     watched_activations = np.empty(watched_examples * all_widths, np.float32)
     watched_signals = np.empty(watched_examples * upper_widths, np.float32)
+    count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, size, batch)
     for step in range(steps):
-        if poisson:
-            count = poisson_batch(sampling, rate, size, batch)
-            if count > capacity:  # ten standard deviations above the mean: the records beyond are dropped
-                count = capacity
-        else:
-            if used >= size:
-                shuffle(sampling, order)
-                used = 0
-            count = min(np.int64(batch_size), size - used)
-            batch[:count] = order[used : used + count]
-            used += count
-        prefetched += _prefetch(x, batch[:count])
         taken = _take_examples(
             x, unit, y, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
             features, activations, squares, labels,
         )  # fmt: skip
+        next_count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, used, next_batch)
+        upcoming = next_batch[:next_count]
         if taken:
-            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient)
+            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient, x, upcoming)
         else:
             gradient[:] = ZERO
         if watches_all:
@@ -175,7 +160,7 @@ def train(
                 x, unit, y, extra_x, extra_y, batch[:count], rows, examples, features, activations, squares, labels
             )
             if taken:
-                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch)
+                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch, x, upcoming[:0])
                 add_multiple(gradient, ONE, scratch)
         for i in range(count):
             record = batch[i] - examples
@@ -195,6 +180,8 @@ def train(
                 watched_signals,
                 np.float32(claimed[2]),
                 scratch,
+                x,
+                upcoming[:0],
             )
         point = 0
         for first in range(0, theta.shape[0], _CHUNK):
@@ -234,4 +221,4 @@ def train(
                 add_epoch_step(projections, lengths, claimed, seen, steps_per_epoch, epoch_log_sums, last, part_evidence)
             else:
                 add_step(projections, lengths, claimed, last, part_evidence)
-    return prefetched
+        batch, next_batch, count = next_batch, batch, next_count

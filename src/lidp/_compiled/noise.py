@@ -12,6 +12,9 @@ exceeds this size with probability 3e-11; noise is never cut anywhere else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import types
 
@@ -63,6 +66,13 @@ def _normal_pairs(words: Vector, other_words: Vector, scale: Vector) -> tuple[Ve
     return one.as_singles(), other.as_singles()
 
 
+def _advance(builder: Any, words: Memory, count: Any, body: Callable[[Any, State], State]) -> None:
+    """Run a loop on the state of the generators, and write their last state."""
+    state = tuple(words.load(number(k * LANES)) for k in range(4))
+    for k, part in enumerate(loop(builder, count, state, body)):
+        words.store(number(k * LANES), part)
+
+
 @built
 def _draw_rows(_typing, state, left, right, _rows, _scale):
     """Fill rows of LANES numbers of ``left`` and ``right`` with normals of standard deviation ``scale``."""
@@ -77,12 +87,10 @@ def _draw_rows(_typing, state, left, right, _rows, _scale):
             first, generators = next_words(generators)
             second, generators = next_words(generators)
             for memory, normals in zip((one, other), _normal_pairs(first, second, deviation), strict=True):
-                memory.store(row, normals)
+                memory.store(builder.mul(row, number(LANES)), normals)
             return generators
 
-        generators = loop(builder, arguments[3], tuple(words.load(number(k)) for k in range(4)), draw)
-        for k, part in enumerate(generators):
-            words.store(number(k), part)
+        _advance(builder, words, arguments[3], draw)
         return context.get_dummy_value()
 
     return types.void(state, left, right, types.int64, types.float32), generate
@@ -98,9 +106,7 @@ def _skip_rows(_typing, state, _rows):
         def skip(_row, generators):
             return next_words(next_words(generators)[1])[1]
 
-        generators = loop(builder, arguments[1], tuple(words.load(number(k)) for k in range(4)), skip)
-        for k, part in enumerate(generators):
-            words.store(number(k), part)
+        _advance(builder, words, arguments[1], skip)
         return context.get_dummy_value()
 
     return types.void(state, types.int64), generate

@@ -22,7 +22,10 @@ LANES = 16
 _SHORT, _LONG = ir.IntType(32), ir.IntType(64)
 WORDS = ir.VectorType(_SHORT, LANES)
 SINGLES = ir.VectorType(ir.FloatType(), LANES)
-_FAST = ("reassoc", "contract", "arcp", "nsz", "afn")  # contracts products and sums; infinities and NaN stay what they are
+_FAST = (
+    "contract",
+    "nsz",
+)  # products and sums may be contracted, but are not reordered; infinities and NaN stay what they are
 
 
 class Vector:
@@ -91,6 +94,12 @@ class Vector:
         """Return the same bits, read as words."""
         return self._new(self.builder.bitcast(self.value, WORDS))
 
+    def sum_lanes(self) -> ir.Value:
+        """Return the sum of all lanes, in any order."""
+        kind = ir.FunctionType(ir.FloatType(), [ir.FloatType(), SINGLES])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f32")
+        return self.builder.call(function, [ir.Constant(ir.FloatType(), 0.0), self.value], fastmath=("reassoc",))
+
     def where_odd(self, chosen: Vector, other: Vector) -> Vector:
         """Return ``chosen`` in the lanes of odd words, ``other`` elsewhere."""
         odd = self.builder.trunc(self.value, ir.VectorType(ir.IntType(1), LANES))
@@ -101,6 +110,22 @@ class Vector:
 
     def at_least_zero(self) -> Vector:
         return self._call("maxnum", self._operand(0.0))
+
+    def at_least(self, limit: float) -> Vector:
+        """Return the larger of each number and ``limit``; NaN stays NaN."""
+        below = self.builder.fcmp_ordered("<", self.value, self._operand(limit))
+        return self._new(self.builder.select(below, self._operand(limit), self.value))
+
+    def rounded(self) -> Vector:
+        """Return the nearest whole numbers, in single precision."""
+        return self._call("rint")
+
+    def to_words(self) -> Vector:
+        """Return whole numbers of single precision as numbers with sign; 0 for NaN."""
+        kind = ir.FunctionType(WORDS, [SINGLES])
+        name = f"llvm.fptosi.sat.v{LANES}i32.v{LANES}f32"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self._new(self.builder.call(function, [self.value]))
 
     def _call(self, name: str, *others: ir.Value) -> Vector:
         kind = ir.FunctionType(SINGLES, [SINGLES] * (1 + len(others)))
@@ -132,16 +157,24 @@ class Memory:
         self._data = context.make_array(array_type)(context, builder, array).data
         self._type = SINGLES if array_type.dtype == types.float32 else WORDS
 
-    def _pointer(self, vector: ir.Value) -> ir.Value:
-        first = self._builder.mul(vector, ir.Constant(_LONG, LANES))
-        return self._builder.bitcast(self._builder.gep(self._data, [first]), self._type.as_pointer())
+    def _pointer(self, start: ir.Value) -> ir.Value:
+        return self._builder.bitcast(self._builder.gep(self._data, [start]), self._type.as_pointer())
 
-    def load(self, vector: ir.Value) -> Vector:
-        """Return the vector of this number."""
-        return Vector(self._builder, self._builder.load(self._pointer(vector), align=4))
+    def load(self, start: ir.Value) -> Vector:
+        """Return the LANES numbers from this index on."""
+        return Vector(self._builder, self._builder.load(self._pointer(start), align=4))
 
-    def store(self, vector: ir.Value, value: Vector) -> None:
-        self._builder.store(value.value, self._pointer(vector), align=4)
+    def store(self, start: ir.Value, value: Vector) -> None:
+        """Write LANES numbers from this index on."""
+        self._builder.store(value.value, self._pointer(start), align=4)
+
+    def item(self, index: ir.Value) -> Vector:
+        """Return one number in all lanes."""
+        return in_all_lanes(self._builder, self._builder.load(self._builder.gep(self._data, [index])))
+
+    def store_item(self, index: ir.Value, value: ir.Value) -> None:
+        """Write one number."""
+        self._builder.store(value, self._builder.gep(self._data, [index]))
 
 
 def number(value: int) -> ir.Value:
