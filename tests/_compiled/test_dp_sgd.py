@@ -9,11 +9,14 @@ from scipy import stats
 from lidp._compiled import dp_sgd
 from lidp._compiled.noise import LANES
 from lidp.streams import Purpose, trial_words
-from lidp.training.gradients import RandomGradients
+from lidp.training.gradients import NO_SIGNS as NO_CANARIES
+from lidp.training.gradients import RandomGradients, RandomSigns, signed_gradient, words_and_sizes
 from tests.training import brute_force
 
 # Layers of few outputs go through loops in blocks of five and two, of many through matrix products; with a remainder and without.
 NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2), (9, 10), (4, 33, 6), (3, 40)]
+
+NO_SIGNS = words_and_sizes(NO_CANARIES)
 
 
 def words(trial=0):
@@ -146,15 +149,15 @@ def test_one_record_changes_a_step_by_at_most_the_clipping_norm(widths, size, pl
     assert np.isfinite(longer).all()
 
 
-def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
+def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, signs=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
     theta, *_ = some(widths, 1)
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     coordinate_indices, values = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     dp_sgd.train(
-        x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, theta, np.array(widths),
-        steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
+        x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, *(signs or NO_SIGNS), theta,
+        np.array(widths), steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
         words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)),
     )  # fmt: skip
     return start, theta
@@ -164,7 +167,7 @@ def watching_nothing(features, parameters):
     """Return the arguments of the compiled loop about watched canaries, if there are none."""
     singles = [np.empty(shape, np.float32) for shape in ((0, features), (0, parameters), 0)]
     whole = np.empty(0, np.int64)
-    return singles[0], whole, singles[1], whole, singles[2], np.ones(3), np.zeros((0, 1, 6))
+    return singles[0], whole, singles[1], whole, singles[2], *NO_SIGNS, np.ones(3), np.zeros((0, 1, 6))
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
@@ -176,6 +179,7 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
     extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
     vectors = rng.standard_normal((3, len(start))).astype(np.float32)
     coordinate_indices, values = np.array([0, 2, 2]), np.array([0.3, -0.3, 0.2], np.float32)
+    signs = RandomSigns(len(start), 0.7).draw(rng, 2)
     _, trained = run(
         widths,
         x,
@@ -186,11 +190,13 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
         extras=extras,
         gradients=vectors,
         coordinates=(coordinate_indices, values),
+        signs=words_and_sizes(signs),
     )
     theta = start.astype(float)
     for _ in range(3):
         total = brute_force.clipped_sum(theta, widths, np.vstack([x, extras[0]]), np.append(y, extras[1]), 0.3)
         total += vectors.sum(axis=0)
+        total += sum(signed_gradient(canary, len(start)) for canary in signs)
         np.add.at(total, coordinate_indices, values)
         theta -= 0.5 / 10 * total
     np.testing.assert_allclose(trained, theta, rtol=1e-4, atol=1e-5)

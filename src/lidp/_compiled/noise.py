@@ -21,7 +21,7 @@ from numba import types
 from lidp._compiled.compiler import compiled
 from lidp._compiled.vectors import LANES, Memory, State, Vector, built, in_all_lanes, loop, number, polynomial
 
-__all__ = ["LANES", "fill_noise", "next_words"]
+__all__ = ["LANES", "advance", "fill_noise", "next_words"]
 _PAIRS = 512  # per block: the first numbers of its pairs come first in the output, then the second ones
 _ROWS = _PAIRS // LANES
 _LN2 = 0.69314718
@@ -66,7 +66,7 @@ def _normal_pairs(words: Vector, other_words: Vector, scale: Vector) -> tuple[Ve
     return one.as_singles(), other.as_singles()
 
 
-def _advance(builder: Any, words: Memory, count: Any, body: Callable[[Any, State], State]) -> None:
+def advance(builder: Any, words: Memory, count: Any, body: Callable[[Any, State], State]) -> None:
     """Run a loop on the state of the generators, and write their last state."""
     state = tuple(words.load(number(k * LANES)) for k in range(4))
     for k, part in enumerate(loop(builder, count, state, body)):
@@ -90,7 +90,7 @@ def _draw_rows(_typing, state, left, right, _rows, _scale):
                 memory.store(builder.mul(row, number(LANES)), normals)
             return generators
 
-        _advance(builder, words, arguments[3], draw)
+        advance(builder, words, arguments[3], draw)
         return context.get_dummy_value()
 
     return types.void(state, left, right, types.int64, types.float32), generate
@@ -106,7 +106,7 @@ def _skip_rows(_typing, state, _rows):
         def skip(_row, generators):
             return next_words(next_words(generators)[1])[1]
 
-        _advance(builder, words, arguments[1], skip)
+        advance(builder, words, arguments[1], skip)
         return context.get_dummy_value()
 
     return types.void(state, types.int64), generate
