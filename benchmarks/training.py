@@ -152,7 +152,10 @@ def compare() -> None:
     x, y = rng.integers(0, 256, (RECORDS, FEATURES), dtype=np.uint8), rng.integers(0, CLASSES, RECORDS)
     for name, hidden in NETWORKS.items():
         steps = 10 if hidden else 100
-        ways: dict[str, tuple[Steps, int]] = {"lidp": (ours(x, y, hidden), (5 if hidden else 20) * steps), "floor": (floor(hidden), 1)}
+        ways: dict[str, tuple[Steps, int]] = {
+            "lidp": (ours(x, y, hidden), (5 if hidden else 20) * steps),
+            "floor": (floor(hidden), 1),
+        }
         for label, make in {
             "Opacus, hooks": lambda hidden=hidden: opacus(x, y, hidden, "hooks"),
             "Opacus, ghost clipping": lambda hidden=hidden: opacus(x, y, hidden, "ghost"),

@@ -3,9 +3,21 @@
 import numpy as np
 import pytest
 
-from lidp._compiled.products import inner_products, outer_products
+from lidp._compiled.products import back_products, inner_products, outer_products
 
-SHAPES = [(1, 1, 1), (3, 5, 2), (4, 16, 5), (5, 17, 6), (9, 64, 10), (8, 83, 11), (13, 130, 10), (2, 200, 32), (6, 40, 33)]
+SHAPES = [
+    (1, 1, 1),
+    (3, 5, 2),
+    (4, 16, 5),
+    (5, 17, 6),
+    (9, 64, 10),
+    (8, 83, 11),
+    (13, 130, 10),
+    (2, 200, 32),
+    (6, 40, 33),
+    (7, 100, 64),
+    (3, 1025, 40),
+]
 """Rows, inputs and outputs."""
 UPCOMING = np.array([2, 0, 99, 1])  # 99 is no row
 
@@ -31,6 +43,15 @@ def test_outer_products_match_double_precision(rows, inputs, outputs):
     outer_products(signal, below, out[:outputs])
     np.testing.assert_allclose(out[:outputs], signal.T.astype(float) @ below, rtol=1e-5, atol=1e-5 * rows**0.5)
     assert (out[outputs] == 7.0).all()
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), SHAPES)
+def test_back_products_match_double_precision(rows, inputs, outputs):
+    signal, weights = matrix(rows, outputs), matrix(outputs, inputs, seed=1)
+    out = np.full((rows + 1, inputs), np.float32(7.0))
+    back_products(signal, weights, out[:rows])
+    np.testing.assert_allclose(out[:rows], signal.astype(float) @ weights, rtol=1e-5, atol=1e-5 * outputs**0.5)
+    assert (out[rows] == 7.0).all()
 
 
 def test_products_keep_infinities_and_nan_in_their_rows():

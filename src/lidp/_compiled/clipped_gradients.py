@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from lidp._compiled.compiler import compiled
-from lidp._compiled.products import FAST, ZERO, inner_products, outer_products
+from lidp._compiled.products import FAST, ZERO, back_products, inner_products, outer_products
 from lidp._compiled.softmax import output_signals
 
 ONE = np.float32(1.0)
@@ -115,7 +115,7 @@ def backward(theta, widths, squares, activations, signals, norms, largest_inputs
         if layer > 0:
             signal_start -= b * inputs
             earlier = _layer(signals, signal_start, b, inputs)
-            np.dot(signal, _layer(theta, weight, outputs, inputs), earlier)
+            back_products(signal, _layer(theta, weight, outputs, inputs), earlier)
             for i in range(b):
                 row, out = below[i], earlier[i]
                 for j in range(inputs):

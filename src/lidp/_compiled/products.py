@@ -1,4 +1,8 @@
-"""Compiled matrix products of a layer with few outputs, for which a general product is slow, and of any other layer by BLAS."""
+"""Compiled matrix products of the layers of small models, in tiles whose sums stay in vector registers.
+
+For the sizes of such models (batches of 100, layers of up to 1,024) this is some 10 % faster than OpenBLAS on processors with
+AVX-512. Other products are left to BLAS.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -16,11 +20,12 @@ from lidp._compiled.vectors import LANES, SINGLES, Memory, Vector, built, loop, 
 ZERO = np.float32(0.0)
 FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 """Fast-math flags that allow reordering sums but, unlike ``fastmath=True``, do not assume that there are no infinities."""
-_MAX_UNROLLED_OUTPUTS = 32  # up to this number, the loops below are faster than a general matrix product
+_WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f"))
+_FEW_OUTPUTS = 32
+_MAX_OUTPUTS = 1024 if _WIDE_REGISTERS else _FEW_OUTPUTS  # up to this number, tiles are faster than a general product
+_MAX_INPUTS = 1024  # of layers with more than few outputs; the rows of a tile fit into the first-level cache
 _OUTPUTS = 5  # of a tile
-_ROWS = _VECTORS = (
-    4 if binding.get_host_cpu_features().get("avx512f") else 1
-)  # of a tile, so that its sums fit into registers
+_ROWS = _VECTORS = 4 if _WIDE_REGISTERS else 1  # of a tile, so that its sums fit into registers
 
 
 @compiled()
@@ -88,6 +93,30 @@ _inner_block, _inner_row = _inner_tile(_ROWS, _OUTPUTS), _inner_tile(1, _OUTPUTS
 _inner_column, _inner_item = _inner_tile(_ROWS, 1), _inner_tile(1, 1)
 
 
+@compiled()
+def _fits_tiles(inputs, outputs):  # pragma: no cover  # compiled
+    """Whether tiles are faster than a general product for a layer."""
+    return outputs <= _FEW_OUTPUTS or (outputs <= _MAX_OUTPUTS and inputs <= _MAX_INPUTS)
+
+
+@compiled()
+def _inner_columns(below, weights, out, first, end, x, upcoming):  # pragma: no cover  # compiled
+    """Compute the outputs ``first`` to ``end - 1`` of ``below @ weights.T``, but for the last inputs % LANES."""
+    rows = below.shape[0]
+    blocks, whole = rows - rows % _ROWS, end - (end - first) % _OUTPUTS
+    for i in range(0, blocks, _ROWS):
+        prefetch_rows(x, upcoming[i * upcoming.shape[0] // rows : (i + _ROWS) * upcoming.shape[0] // rows])
+        for j in range(first, whole, _OUTPUTS):
+            _inner_block(below, weights, out, i, j)
+        for j in range(whole, end):
+            _inner_column(below, weights, out, i, j)
+    for i in range(blocks, rows):
+        for j in range(first, whole, _OUTPUTS):
+            _inner_row(below, weights, out, i, j)
+        for j in range(whole, end):
+            _inner_item(below, weights, out, i, j)
+
+
 @compiled(fastmath=FAST)
 def inner_products(below, weights, out, x, upcoming):  # pragma: no cover  # compiled
     """Compute ``below @ weights.T``, in tiles whose sums fit into registers.
@@ -96,30 +125,26 @@ def inner_products(below, weights, out, x, upcoming):  # pragma: no cover  # com
     """
     rows, inputs = below.shape
     outputs = weights.shape[0]
-    if outputs > _MAX_UNROLLED_OUTPUTS:
+    if not _fits_tiles(inputs, outputs):
         prefetch_rows(x, upcoming)
         np.dot(below, weights.T, out)
         return
-    blocks, whole = rows - rows % _ROWS, outputs - outputs % _OUTPUTS
-    for i in range(0, blocks, _ROWS):
-        prefetch_rows(x, upcoming[i * upcoming.shape[0] // rows : (i + _ROWS) * upcoming.shape[0] // rows])
-        for j in range(0, whole, _OUTPUTS):
-            _inner_block(below, weights, out, i, j)
-        for j in range(whole, outputs):
-            _inner_column(below, weights, out, i, j)
-    for i in range(blocks, rows):
-        for j in range(0, whole, _OUTPUTS):
-            _inner_row(below, weights, out, i, j)
-        for j in range(whole, outputs):
-            _inner_item(below, weights, out, i, j)
+    # At most so many outputs at a time, whose weights stay in the first-level cache.
+    step = outputs if outputs <= _FEW_OUTPUTS else _OUTPUTS
+    for first in range(0, outputs, step):
+        end = min(first + step, outputs)
+        part = upcoming[first * upcoming.shape[0] // outputs : end * upcoming.shape[0] // outputs]
+        _inner_columns(below, weights, out, first, end, x, part)
     for k in range(inputs - inputs % LANES, inputs):
         for i in range(rows):
             for j in range(outputs):
                 out[i, j] += below[i, k] * weights[j, k]
 
 
-def _outer_tile(outputs: int, vectors: int) -> Any:
+def _outer_tile(outputs: int, vectors: int, *, transposed: bool = True) -> Any:
     """Return a function that computes ``signal.T @ below`` for some outputs and LANES times ``vectors`` inputs.
+
+    Unless ``transposed``, it computes ``signal @ below``, and the outputs are rows of ``signal``.
 
     ``start_output`` and ``start_input`` say where the tile begins. Its sums stay in registers.
     """
@@ -130,19 +155,20 @@ def _outer_tile(outputs: int, vectors: int) -> Any:
             signals, inputs, sums = (
                 Memory(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
             )
-            (rows, signal_width), (_, input_width) = (
+            (_, signal_width), (rows, input_width) = (
                 _shape(context, builder, kind, array) for kind, array in ((signal, arguments[0]), (below, arguments[1]))
             )
             first_output, first_input = arguments[3:]
             offsets = [number(LANES * v) for v in range(vectors)]
 
             def add_row(row, totals):
-                signal_start = builder.add(builder.mul(row, signal_width), first_output)
                 input_start = builder.add(builder.mul(row, input_width), first_input)
                 features = [inputs.load(builder.add(input_start, offset)) for offset in offsets]
                 added = []
                 for j in range(outputs):
-                    factor = signals.item(builder.add(signal_start, number(j)))
+                    output = builder.add(first_output, number(j))
+                    line, column = (row, output) if transposed else (output, row)
+                    factor = signals.item(builder.add(builder.mul(line, signal_width), column))
                     added += [totals[j * vectors + v] + factor * features[v] for v in range(vectors)]
                 return tuple(added)
 
@@ -161,6 +187,8 @@ def _outer_tile(outputs: int, vectors: int) -> Any:
 _WIDE, _SINGLE = LANES * _VECTORS, LANES
 _wide_tile, _tall_tile = _outer_tile(_OUTPUTS, _VECTORS), _outer_tile(_OUTPUTS, 1)
 _flat_tile, _small_tile = _outer_tile(1, _VECTORS), _outer_tile(1, 1)
+_wide_back, _tall_back = _outer_tile(_OUTPUTS, _VECTORS, transposed=False), _outer_tile(_OUTPUTS, 1, transposed=False)
+_flat_back, _small_back = _outer_tile(1, _VECTORS, transposed=False), _outer_tile(1, 1, transposed=False)
 
 
 @compiled(fastmath=FAST)
@@ -168,7 +196,7 @@ def outer_products(signal, below, out):  # pragma: no cover  # compiled
     """Compute ``signal.T @ below``, in tiles whose sums fit into registers."""
     rows, inputs = below.shape
     outputs = signal.shape[1]
-    if outputs > _MAX_UNROLLED_OUTPUTS:
+    if not _fits_tiles(inputs, outputs):
         np.dot(signal.T, below, out)
         return
     whole, wide, narrow = outputs - outputs % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE
@@ -188,3 +216,30 @@ def outer_products(signal, below, out):  # pragma: no cover  # compiled
             for i in range(rows):
                 total += signal[i, j] * below[i, k]
             out[j, k] = total
+
+
+@compiled(fastmath=FAST)
+def back_products(signal, weights, out):  # pragma: no cover  # compiled
+    """Compute ``signal @ weights``, in tiles whose sums fit into registers."""
+    rows, outputs = signal.shape
+    inputs = weights.shape[1]
+    if not _fits_tiles(inputs, outputs):
+        np.dot(signal, weights, out)
+        return
+    whole, wide, narrow = rows - rows % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE
+    for k in range(0, wide, _WIDE):
+        for i in range(0, whole, _OUTPUTS):
+            _wide_back(signal, weights, out, i, k)
+        for i in range(whole, rows):
+            _flat_back(signal, weights, out, i, k)
+    for k in range(wide, narrow, _SINGLE):
+        for i in range(0, whole, _OUTPUTS):
+            _tall_back(signal, weights, out, i, k)
+        for i in range(whole, rows):
+            _small_back(signal, weights, out, i, k)
+    for i in range(rows):
+        for k in range(narrow, inputs):
+            total = ZERO
+            for j in range(outputs):
+                total += signal[i, j] * weights[j, k]
+            out[i, k] = total
