@@ -23,6 +23,7 @@ from benchmarks import (
     strength,
     text_canaries,
     training,
+    training_profile,
     transcripts,
 )
 
@@ -35,6 +36,7 @@ PARTS = {
     "one-run": one_run.main,
     "nulls": nulls.main,
     "training": training.main,
+    "training-profile": training_profile.main,
     "transcripts": transcripts.main,
     "broken-training": broken_training.main,
     "opacus": opacus_overhead.main,

@@ -7,13 +7,16 @@ import pytest
 from scipy import stats
 
 from lidp._compiled import dp_sgd
-from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.noise import LANES
 from lidp.streams import Purpose, trial_words
-from lidp.training.gradients import RandomGradients
+from lidp.training.gradients import NO_SIGNS as NO_CANARIES
+from lidp.training.gradients import RandomGradients, RandomSigns, signed_gradient, words_and_sizes
 from tests.training import brute_force
 
 # Layers of few outputs go through loops in blocks of five and two, of many through matrix products; with a remainder and without.
 NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2), (9, 10), (4, 33, 6), (3, 40)]
+
+NO_SIGNS = words_and_sizes(NO_CANARIES)
 
 
 def words(trial=0):
@@ -39,7 +42,7 @@ def compiled_sum(theta, widths, x, y, clip):
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
-    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient)
+    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient, x, y[:0])
     return gradient
 
 
@@ -146,15 +149,15 @@ def test_one_record_changes_a_step_by_at_most_the_clipping_norm(widths, size, pl
     assert np.isfinite(longer).all()
 
 
-def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
+def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, signs=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
     theta, *_ = some(widths, 1)
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     coordinate_indices, values = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     dp_sgd.train(
-        x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, theta, np.array(widths),
-        steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
+        x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, *(signs or NO_SIGNS), theta,
+        np.array(widths), steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
         words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)),
     )  # fmt: skip
     return start, theta
@@ -164,7 +167,7 @@ def watching_nothing(features, parameters):
     """Return the arguments of the compiled loop about watched canaries, if there are none."""
     singles = [np.empty(shape, np.float32) for shape in ((0, features), (0, parameters), 0)]
     whole = np.empty(0, np.int64)
-    return singles[0], whole, singles[1], whole, singles[2], np.ones(3), np.zeros((0, 1, 6))
+    return singles[0], whole, singles[1], whole, singles[2], *NO_SIGNS, np.ones(3), np.zeros((0, 1, 6))
 
 
 @pytest.mark.parametrize("widths", NETWORKS)
@@ -176,6 +179,7 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
     extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
     vectors = rng.standard_normal((3, len(start))).astype(np.float32)
     coordinate_indices, values = np.array([0, 2, 2]), np.array([0.3, -0.3, 0.2], np.float32)
+    signs = RandomSigns(len(start), 0.7).draw(rng, 2)
     _, trained = run(
         widths,
         x,
@@ -186,11 +190,13 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
         extras=extras,
         gradients=vectors,
         coordinates=(coordinate_indices, values),
+        signs=words_and_sizes(signs),
     )
     theta = start.astype(float)
     for _ in range(3):
         total = brute_force.clipped_sum(theta, widths, np.vstack([x, extras[0]]), np.append(y, extras[1]), 0.3)
         total += vectors.sum(axis=0)
+        total += sum(signed_gradient(canary, len(start)) for canary in signs)
         np.add.at(total, coordinate_indices, values)
         theta -= 0.5 / 10 * total
     np.testing.assert_allclose(trained, theta, rtol=1e-4, atol=1e-5)
@@ -217,27 +223,6 @@ def test_the_noise_of_a_step_has_the_stated_size():
     assert abs(np.corrcoef(trained - start, other - start)[0, 1]) < 5 / len(start) ** 0.5
     start, several = run(widths, x, y, steps=9, rate=1e-12, batch=10, noise=2.0)
     assert np.std((start - several) / (0.5 / 10)) == pytest.approx(6.0, rel=0.05)
-
-
-def test_noise_is_standard_normal_and_uncorrelated():
-    out = np.empty(3_000_001, np.float32)
-    fill_noise(lanes(), out, np.float32(1.0))
-    numbers = out.astype(float)
-    assert stats.kstest(numbers, "norm").pvalue > 1e-4
-    assert (numbers**4).mean() == pytest.approx(3, abs=5 * (96 / len(numbers)) ** 0.5)
-    for beyond in (3.0, 4.0):
-        assert stats.binomtest(int((np.abs(numbers) > beyond).sum()), len(numbers), 2 * stats.norm.sf(beyond)).pvalue > 1e-4
-    for lag in (1, 2, LANES, 512, 1024):
-        assert abs(np.corrcoef(numbers[:-lag], numbers[lag:])[0, 1]) < 5 / len(numbers) ** 0.5
-        assert abs(np.corrcoef(numbers[:-lag] ** 2, numbers[lag:] ** 2)[0, 1]) < 5 / len(numbers) ** 0.5
-
-
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 1023, 1024, 1025])
-def test_noise_fills_exactly_the_given_array(size):
-    out = np.full(size + 1, np.float32(7.0))
-    fill_noise(lanes(), out[:size], np.float32(1.0))
-    assert out[size] == 7.0
-    assert (out[:size] != 7.0).all()
 
 
 @pytest.mark.parametrize(("size", "rate"), [(1000, 0.01), (50, 0.5), (10, 1.0), (8, 0.9)])

@@ -13,7 +13,7 @@ from lidp.data import synthetic_purchases
 from lidp.store import Store
 from lidp.testing.simulations import assert_covers
 from lidp.training import DPSGD, Kind, Network, Training, TrainingSet, training_target
-from lidp.training.gradients import RandomGradients
+from lidp.training.gradients import RandomGradients, RandomSigns, signed_gradient
 from lidp.training.transcript import COLUMNS, STRETCHES, ClaimedSteps, TranscriptRecorder
 from tests.sample_targets import same
 from tests.training import brute_force
@@ -40,6 +40,8 @@ def canaries_of(kind, network, count, rng, radius=1.0):
         return SpreadCoordinates(network.group_sizes, radius).draw(rng, count)
     if kind is Kind.GRADIENT:
         return RandomGradients(network.size, radius).draw(rng, count)
+    if kind is Kind.SIGNS:
+        return RandomSigns(network.size, radius).draw(rng, count)
     return np.column_stack([3 * rng.standard_normal((count, network.features)), rng.integers(0, 4, count), np.zeros(count)])
 
 
@@ -51,6 +53,8 @@ def gradients_of(kind, canaries, network, theta, clip):
         return dense
     if kind is Kind.GRADIENT:
         return np.asarray(canaries, float)
+    if kind is Kind.SIGNS:
+        return np.array([signed_gradient(canary, network.size) for canary in canaries], float)
     rows = [
         brute_force.gradient(theta, network.widths, row[: network.features], int(row[network.features])) for row in canaries
     ]

@@ -14,17 +14,16 @@ import math
 import numpy as np
 
 from lidp._compiled.compiler import compiled
+from lidp._compiled.products import FAST, ZERO, back_products, inner_products, outer_products
+from lidp._compiled.softmax import output_signals
 
-ZERO, ONE = np.float32(0.0), np.float32(1.0)
-FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
-"""Fast-math flags that allow reordering sums but, unlike ``fastmath=True``, do not assume that there are no infinities."""
+ONE = np.float32(1.0)
 _TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
 """Sums of squares between these are accurate in single precision."""
 _SMALLEST_FACTOR = 1e-25
 """Examples that clipping scales by less than this, or whose norm is not finite, are recomputed in double precision."""
 _SMALLEST_SIGNAL_SQUARE = 1e-72
 """Examples whose clipped signals may be shorter than its root are, too: single precision loses digits near 1e-38."""
-_MAX_UNROLLED_OUTPUTS = 32  # up to this number, the loops below are faster than a general matrix product
 
 
 @compiled()
@@ -53,133 +52,61 @@ def _square(row):  # pragma: no cover  # compiled
 
 
 @compiled(fastmath=FAST)
-def _inner_products(below, weights, out):  # pragma: no cover  # compiled
-    """Compute ``below @ weights.T``, two rows and five outputs at a time, which fit into registers."""
-    rows, inputs = below.shape
-    outputs = weights.shape[0]
-    if outputs > _MAX_UNROLLED_OUTPUTS:
-        np.dot(below, weights.T, out)
-        return
-    blocks = outputs - outputs % 5
-    for i in range(0, rows, 2):
-        x, y = below[i], below[min(i + 1, rows - 1)]  # twice the last row, if their number is odd
-        a, b = out[i], out[min(i + 1, rows - 1)]
-        for j in range(0, blocks, 5):
-            u, v, w, s, t = weights[j], weights[j + 1], weights[j + 2], weights[j + 3], weights[j + 4]
-            a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = ZERO
-            for k in range(inputs):
-                p, q = x[k], y[k]
-                a0 += p * u[k]
-                a1 += p * v[k]
-                a2 += p * w[k]
-                a3 += p * s[k]
-                a4 += p * t[k]
-                b0 += q * u[k]
-                b1 += q * v[k]
-                b2 += q * w[k]
-                b3 += q * s[k]
-                b4 += q * t[k]
-            a[j], a[j + 1], a[j + 2], a[j + 3], a[j + 4] = a0, a1, a2, a3, a4
-            b[j], b[j + 1], b[j + 2], b[j + 3], b[j + 4] = b0, b1, b2, b3, b4
-        for j in range(blocks, outputs):
-            u = weights[j]
-            a0 = b0 = ZERO
-            for k in range(inputs):
-                a0 += x[k] * u[k]
-                b0 += y[k] * u[k]
-            a[j], b[j] = a0, b0
-
-
-@compiled(fastmath=FAST)
 def add_multiple(total, factor, row):  # pragma: no cover  # compiled
     for k in range(total.shape[0]):
         total[k] += factor * row[k]
 
 
 @compiled(fastmath=FAST)
-def _outer_products(signal, below, out):  # pragma: no cover  # compiled
-    """Compute ``signal.T @ below``, four rows and two outputs at a time."""
-    rows, inputs = below.shape
-    outputs = signal.shape[1]
-    if outputs > _MAX_UNROLLED_OUTPUTS:
-        np.dot(signal.T, below, out)
-        return
-    out[:] = ZERO
-    for i in range(0, rows - 3, 4):
-        x, y, z, w = below[i], below[i + 1], below[i + 2], below[i + 3]
-        s, t, u, v = signal[i], signal[i + 1], signal[i + 2], signal[i + 3]
-        for j in range(0, outputs - 1, 2):
-            a, b = out[j], out[j + 1]
-            a0, a1, a2, a3 = s[j], t[j], u[j], v[j]
-            b0, b1, b2, b3 = s[j + 1], t[j + 1], u[j + 1], v[j + 1]
-            for k in range(inputs):
-                p, q, r, o = x[k], y[k], z[k], w[k]
-                a[k] += a0 * p + a1 * q + a2 * r + a3 * o
-                b[k] += b0 * p + b1 * q + b2 * r + b3 * o
-    # The rest: an odd output, and up to three rows.
-    blocks = rows - rows % 4
-    for i in range(rows):
-        for j in range(0 if i >= blocks else outputs - outputs % 2, outputs):
-            add_multiple(out[j], signal[i, j], below[i])
+def forward(theta, widths, b, activations, x, upcoming):  # pragma: no cover  # compiled
+    """Compute the activations of all layers from those of the first, and the scores of the classes.
 
-
-@compiled(fastmath=FAST)
-def clipped_sum(theta, widths, labels, squares, activations, signals, clip, gradient):  # pragma: no cover  # compiled
-    """Sum the per-example gradients of the cross-entropy over a batch, each scaled to norm at most ``clip``.
-
-    ``activations[: b * widths[0]]`` holds the b examples, and ``squares`` the squares of their norms. The rest of ``activations``,
-    and ``signals``, are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping.
-
-    Guarantee: with a clipping norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its
-    features: where single precision overflows or underflows, :func:`_add_clipped_gradient` computes it.
+    Meanwhile, memory fetches the rows ``upcoming`` of ``x`` into the cache.
     """
-    b = labels.shape[0]
     layers = widths.shape[0] - 1
-    # Forward pass.
-    activation_start, weight = 0, 0
+    start, weight = 0, 0
     for layer in range(layers):
         inputs, outputs = widths[layer], widths[layer + 1]
-        below = _layer(activations, activation_start, b, inputs)
-        above = _layer(activations, activation_start + b * inputs, b, outputs)
-        _inner_products(below, _layer(theta, weight, outputs, inputs), above)
+        below = _layer(activations, start, b, inputs)
+        above = _layer(activations, start + b * inputs, b, outputs)
+        inner_products(below, _layer(theta, weight, outputs, inputs), above, x, upcoming if layer == 0 else upcoming[:0])
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
+        lowest = ZERO if layer < layers - 1 else np.float32(-np.inf)
         for i in range(b):
             row = above[i]
             for j in range(outputs):
-                row[j] += bias[j]
-                if layer < layers - 1:
-                    row[j] = max(row[j], ZERO)
-        activation_start += b * inputs
+                value = row[j] + bias[j]
+                row[j] = lowest if value < lowest else value  # NaN stays NaN
+        start += b * inputs
         weight += (inputs + 1) * outputs
-    # Signal at the output: softmax minus the label.
-    classes = widths[layers]
-    scores = _layer(activations, activation_start, b, classes)
-    signal_start = 0
-    for layer in range(1, layers):
-        signal_start += b * widths[layer]
-    signal = _layer(signals, signal_start, b, classes)
-    for i in range(b):
-        row, out = scores[i], signal[i]
-        top = row[0]
-        for j in range(1, classes):
-            top = max(top, row[j])
-        rest = ZERO
-        for j in range(classes):
-            out[j] = math.exp(row[j] - top)
-            if j != labels[i]:
-                rest += out[j]
-        total = rest + out[labels[i]]
-        for j in range(classes):
-            out[j] /= total
-        out[labels[i]] = -rest / total  # computed directly: 1 minus a number near 1 would lose digits
-    # Backward pass, and norms.
-    norms = np.zeros(b, np.float64)
-    largest_inputs = np.zeros(b, np.float64)  # the largest |a|² + 1 over the layers of each example
+
+
+@compiled()
+def signal_outputs(widths, labels, activations, signals):  # pragma: no cover  # compiled
+    """Compute the signals at the outputs: softmax minus the label."""
+    b, last = labels.shape[0], widths.shape[0] - 1
+    before, classes = widths[:last].sum(), widths[last]
+    scores = _layer(activations, b * before, b, classes)
+    output_signals(scores, labels, _layer(signals, b * (before - widths[0]), b, classes))
+
+
+@compiled(fastmath=FAST)
+def backward(theta, widths, squares, activations, signals, norms, largest_inputs):  # pragma: no cover  # compiled
+    """Compute the signals of all layers from those at the outputs, and the squares of the norms of the gradients.
+
+    ``largest_inputs`` is filled with the largest |a|² + 1 over the layers of each example.
+    """
+    b, layers = norms.shape[0], widths.shape[0] - 1
+    start, signal_start, weight = b * widths.sum(), b * (widths.sum() - widths[0]), theta.shape[0]
+    start -= b * widths[layers]
+    signal_start -= b * widths[layers]
+    norms[:] = 0.0
+    largest_inputs[:] = 0.0
     for layer in range(layers - 1, -1, -1):
         inputs, outputs = widths[layer], widths[layer + 1]
         weight -= (inputs + 1) * outputs
-        activation_start -= b * inputs
-        below = _layer(activations, activation_start, b, inputs)
+        start -= b * inputs
+        below = _layer(activations, start, b, inputs)
         signal = _layer(signals, signal_start, b, outputs)
         for i in range(b):
             square = (squares[i] if layer == 0 else _square(below[i])) + 1.0
@@ -188,13 +115,21 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
         if layer > 0:
             signal_start -= b * inputs
             earlier = _layer(signals, signal_start, b, inputs)
-            np.dot(signal, _layer(theta, weight, outputs, inputs), earlier)
+            back_products(signal, _layer(theta, weight, outputs, inputs), earlier)
             for i in range(b):
                 row, out = below[i], earlier[i]
                 for j in range(inputs):
                     out[j] = out[j] if row[j] > ZERO else ZERO
-    factors = np.ones(b, np.float32)
-    recomputed = 0
+
+
+@compiled(fastmath=FAST)
+def clip_examples(widths, clip, norms, largest_inputs, activations, signals, factors):  # pragma: no cover  # compiled
+    """Fill ``factors`` with what the gradient of each example is multiplied by to have norm at most ``clip``.
+
+    Returns the number of examples with factor 0, which must be computed in double precision; they are blanked.
+    """
+    recomputed, b = 0, norms.shape[0]
+    factors[:] = ONE
     if clip > 0:
         # A clipped signal has norm at most clip / sqrt(|a|² + 1). If it is subnormal, rounding it changes the gradient too much.
         limit = np.float64(clip) * np.float64(clip) / _SMALLEST_SIGNAL_SQUARE
@@ -206,9 +141,15 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
                 factors[i] = ZERO
                 recomputed += 1
                 _blank_example(i, b, widths, activations, signals)
-    # Weighted sums.
-    activation_start, signal_start, weight = 0, 0, 0
-    for layer in range(layers):
+    return recomputed
+
+
+@compiled(fastmath=FAST)
+def weighted_sums(widths, factors, activations, signals, gradient):  # pragma: no cover  # compiled
+    """Sum the gradients of the examples, each times its factor; the signals are multiplied by the factors."""
+    b = factors.shape[0]
+    start, signal_start, weight = 0, 0, 0
+    for layer in range(widths.shape[0] - 1):
         inputs, outputs = widths[layer], widths[layer + 1]
         signal = _layer(signals, signal_start, b, outputs)
         bias = gradient[weight + inputs * outputs : weight + (inputs + 1) * outputs]
@@ -218,10 +159,32 @@ def clipped_sum(theta, widths, labels, squares, activations, signals, clip, grad
             for j in range(outputs):
                 row[j] *= factors[i]
                 bias[j] += row[j]
-        _outer_products(signal, _layer(activations, activation_start, b, inputs), _layer(gradient, weight, outputs, inputs))
-        activation_start += b * inputs
+        outer_products(signal, _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs))
+        start += b * inputs
         signal_start += b * outputs
         weight += (inputs + 1) * outputs
+
+
+@compiled(fastmath=FAST)
+def clipped_sum(
+    theta, widths, labels, squares, activations, signals, clip, gradient, x, upcoming
+):  # pragma: no cover  # compiled
+    """Sum the per-example gradients of the cross-entropy over a batch, each scaled to norm at most ``clip``.
+
+    ``activations[: b * widths[0]]`` holds the b examples, and ``squares`` the squares of their norms. The rest of ``activations``,
+    and ``signals``, are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping. Meanwhile, memory
+    fetches the rows ``upcoming`` of ``x`` into the cache.
+
+    Guarantee: with a clipping norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its
+    features: where single precision overflows or underflows, :func:`_add_clipped_gradient` computes it.
+    """
+    b = labels.shape[0]
+    norms, largest_inputs, factors = np.empty(b), np.empty(b), np.empty(b, np.float32)
+    forward(theta, widths, b, activations, x, upcoming)
+    signal_outputs(widths, labels, activations, signals)
+    backward(theta, widths, squares, activations, signals, norms, largest_inputs)
+    recomputed = clip_examples(widths, clip, norms, largest_inputs, activations, signals, factors)
+    weighted_sums(widths, factors, activations, signals, gradient)
     if recomputed:
         for i in range(b):
             if factors[i] == ZERO:

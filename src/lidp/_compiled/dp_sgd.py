@@ -9,9 +9,7 @@ import math
 import numpy as np
 
 from lidp._compiled.clipped_gradients import (
-    FAST,
     ONE,
-    ZERO,
     add_multiple,
     clipped_sum,
     project_examples,
@@ -20,27 +18,13 @@ from lidp._compiled.clipped_gradients import (
 )
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.products import FAST, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
+from lidp._compiled.signs import add_signs, project_signs
 from lidp._compiled.transcripts import add_epoch_step, add_step
 
-__all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "train"]
-_CHUNK = 8192  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
-
-
-@compiled()
-def _prefetch(x, batch):  # pragma: no cover  # compiled
-    """Read every cache line of the rows of a batch: memory serves many requests in the time of one.
-
-    The returned sum has no meaning; it forces the compiler to read the memory.
-    """
-    line = 64 // x.itemsize
-    total = 0.0
-    for i in range(batch.shape[0]):
-        if batch[i] < x.shape[0]:
-            row = x[batch[i]]
-            for j in range(0, x.shape[1], line):
-                total += row[j]
-    return total
+__all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "take_examples", "train", "update"]
+_CHUNK = 4096  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
 
 
 @compiled()
@@ -74,7 +58,20 @@ def shuffle(state, order):  # pragma: no cover  # compiled
 
 
 @compiled()
-def _take_examples(
+def _next_batch(state, rate, batch_size, poisson, size, order, used, batch):  # pragma: no cover  # compiled
+    """Fill ``batch`` with the records of a step; return their number, and how much of the shuffled ``order`` is used up."""
+    if poisson:  # a batch ten standard deviations above the mean is cut
+        return min(poisson_batch(state, rate, size, batch), batch.shape[0]), used
+    if used >= size:
+        shuffle(state, order)
+        used = 0
+    count = min(np.int64(batch_size), size - used)
+    batch[:count] = order[used : used + count]
+    return count, used + count
+
+
+@compiled()
+def take_examples(
     x, unit, y, extra_x, extra_y, batch, first, end, features, activations, squares, labels,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are."""
@@ -93,28 +90,38 @@ def _take_examples(
     return taken
 
 
+@compiled(fastmath=FAST)
+def update(theta, gradient, noise, step_size):  # pragma: no cover  # compiled
+    """Take a step against a noisy gradient, in place."""
+    for j in range(theta.shape[0]):
+        theta[j] -= step_size * (gradient[j] + noise[j])
+
+
 @compiled(nogil=True, fastmath=FAST)
 def train(
-    x, unit, y, extra_x, extra_y, gradients, coordinates, values, theta, widths,
+    x, unit, y, extra_x, extra_y, gradients, coordinates, values, sign_words, sign_sizes, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
-    watched_x, watched_y, watched_gradients, watched_coordinates, watched_values, claimed, evidence,
+    watched_x, watched_y, watched_gradients, watched_coordinates, watched_values,
+    watched_sign_words, watched_sign_sizes, claimed, evidence,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Run DP-SGD from ``theta``, in place.
 
-    The records are the rows of ``x`` (times ``unit``) and of ``extra_x``, then one per row of ``gradients`` and one per item of
-    ``coordinates``. The latter two are canaries that contribute a given gradient, or a value at one coordinate, instead of the
-    gradient of an example. Every record is in a batch with probability ``rate`` (without ``poisson``, batches are consecutive
-    parts of a shuffled order). The gradients of canaries are added to those of the examples in the batch.
+    The records are the rows of ``x`` (times ``unit``) and of ``extra_x``, then one per row of ``gradients``, per item of
+    ``coordinates`` and per item of ``sign_sizes``. The latter three are canaries that contribute a given gradient, a value at one
+    coordinate, or one number with random signs at all coordinates, instead of the gradient of an example. Every record is in a
+    batch with probability ``rate`` (without ``poisson``, batches are consecutive parts of a shuffled order). The gradients of
+    canaries are added to those of the examples in the batch.
 
-    Watched canaries, in the training or not, are scored at every step. They are examples, gradients, or coordinates in ascending
-    order. The residual of a step is what it releases minus the sum of the clipped gradients of all records that are no canaries.
-    :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under the
-    ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per epoch,
-    :func:`add_epoch_step` does.
+    Watched canaries, in the training or not, are scored at every step. They are examples, gradients, coordinates in ascending
+    order, or signs. The residual of a step is what it releases minus the sum of the clipped gradients of all records that are no
+    canaries. :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under
+    the ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per
+    epoch, :func:`add_epoch_step` does.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras
-    size = examples + vectors + coordinates.shape[0]
+    not_signs = examples + vectors + coordinates.shape[0]
+    size = not_signs + sign_sizes.shape[0]
     features = widths[0]
     all_widths, upper_widths = 0, 0
     for layer in range(widths.shape[0]):
@@ -123,7 +130,7 @@ def train(
             upper_widths += widths[layer]
     capacity = np.int64(rate * size + 10.0 * math.sqrt(rate * size) + 16.0) if poisson else np.int64(batch_size)
     capacity = min(capacity, size)
-    batch = np.empty(capacity, np.int64)
+    batch, next_batch = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     labels = np.empty(capacity, np.int64)
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
@@ -131,11 +138,10 @@ def train(
     gradient = np.zeros(theta.shape[0], np.float32)
     chunk_noise = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)
-    used = size
     step_size = np.float32(learning_rate / batch_size)
-    prefetched = 0.0
     watched, watched_examples, watched_points = evidence.shape[0], watched_x.shape[0], watched_coordinates.shape[0]
-    watches_all = watched_examples + watched_gradients.shape[0] > 0  # and so needs the residual at all coordinates
+    watched_signs = watched_sign_sizes.shape[0]
+    watches_all = watched_examples + watched_gradients.shape[0] + watched_signs > 0  # and so needs the residual everywhere
     projections, lengths, last = np.zeros(watched), np.zeros(watched), np.zeros(watched)
     steps_per_epoch = np.int64(claimed[3]) if claimed.shape[0] > 3 else 0
     epoch_log_sums = np.zeros(watched)
@@ -145,25 +151,16 @@ def train(
     watched_squares = np.zeros(watched_examples)
     watched_activations = np.empty(watched_examples * all_widths, np.float32)
     watched_signals = np.empty(watched_examples * upper_widths, np.float32)
+    count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, size, batch)
     for step in range(steps):
-        if poisson:
-            count = poisson_batch(sampling, rate, size, batch)
-            if count > capacity:  # ten standard deviations above the mean: the records beyond are dropped
-                count = capacity
-        else:
-            if used >= size:
-                shuffle(sampling, order)
-                used = 0
-            count = min(np.int64(batch_size), size - used)
-            batch[:count] = order[used : used + count]
-            used += count
-        prefetched += _prefetch(x, batch[:count])
-        taken = _take_examples(
+        taken = take_examples(
             x, unit, y, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
             features, activations, squares, labels,
         )  # fmt: skip
+        next_count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, used, next_batch)
+        upcoming = next_batch[:next_count]
         if taken:
-            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient)
+            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient, x, upcoming)
         else:
             gradient[:] = ZERO
         if watches_all:
@@ -171,15 +168,18 @@ def train(
         for k in range(watched_points):
             before[k] = gradient[watched_coordinates[k]]
         if watched_examples and extras:  # planted examples by themselves, so that the sum of the others is known
-            taken = _take_examples(
+            taken = take_examples(
                 x, unit, y, extra_x, extra_y, batch[:count], rows, examples, features, activations, squares, labels
             )
             if taken:
-                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch)
+                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch, x, upcoming[:0])
                 add_multiple(gradient, ONE, scratch)
         for i in range(count):
             record = batch[i] - examples
-            if record >= vectors:
+            if batch[i] >= not_signs:
+                sign = batch[i] - not_signs
+                add_signs(sign_words[sign], gradient, sign_sizes[sign])
+            elif record >= vectors:
                 gradient[coordinates[record - vectors]] += values[record - vectors]
             elif record >= 0:
                 add_multiple(gradient, ONE, gradients[record])
@@ -195,6 +195,8 @@ def train(
                 watched_signals,
                 np.float32(claimed[2]),
                 scratch,
+                x,
+                upcoming[:0],
             )
         point = 0
         for first in range(0, theta.shape[0], _CHUNK):
@@ -202,8 +204,7 @@ def train(
             part_noise = chunk_noise[: part.shape[0]]
             if noise > 0:
                 fill_noise(noise_state, part_noise, noise)
-            for j in range(part.shape[0]):
-                part[j] -= step_size * (part_gradient[j] + part_noise[j])
+            update(part, part_gradient, part_noise, step_size)
             if watches_all:
                 part_residual = residual[first : first + _CHUNK]
                 for j in range(part.shape[0]):
@@ -216,6 +217,8 @@ def train(
                 point += 1
         if watched_gradients.shape[0]:
             project_gradients(residual, watched_gradients, projections, lengths)
+        elif watched_signs:
+            project_signs(residual, watched_sign_words, watched_sign_sizes, projections, lengths)
         elif watched_examples:
             project_examples(
                 residual,
@@ -234,4 +237,4 @@ def train(
                 add_epoch_step(projections, lengths, claimed, seen, steps_per_epoch, epoch_log_sums, last, part_evidence)
             else:
                 add_step(projections, lengths, claimed, last, part_evidence)
-    return prefetched
+        batch, next_batch, count = next_batch, batch, next_count

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lidp import checks
 from lidp.arrays import Bytes, Ints, Singles
 from lidp.errors import InvalidArgument, InvalidData
+from lidp.training.gradients import NO_SIGNS, Words, words_and_sizes
 
 
 class Kind(StrEnum):
@@ -22,6 +23,8 @@ class Kind(StrEnum):
     """A gradient. The row holds one number per parameter."""
     COORDINATE = "coordinate"
     """A gradient along one coordinate. The row holds the coordinate, and the value at it."""
+    SIGNS = "signs"
+    """A gradient of the same size at all coordinates, with random signs. The row holds the words that give them, and the size."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,19 @@ class TrainingSet:
     def watched_coordinates(self) -> tuple[Ints, Singles]:
         """Coordinates of watched gradients along one coordinate, and the values at them."""
         return self._as_coordinates(self.watched)
+
+    @property
+    def signs(self) -> tuple[Words, Singles]:
+        """Words of generators, and sizes, of planted gradients with random signs."""
+        return self._as_signs(self.planted)
+
+    @property
+    def watched_signs(self) -> tuple[Words, Singles]:
+        """Words of generators, and sizes, of watched gradients with random signs."""
+        return self._as_signs(self.watched)
+
+    def _as_signs(self, canaries: NDArray[np.floating] | None) -> tuple[Words, Singles]:
+        return words_and_sizes(canaries if canaries is not None and self.kind is Kind.SIGNS else NO_SIGNS)
 
     def _as_examples(self, canaries: NDArray[np.floating] | None) -> tuple[Singles, Ints]:
         features = self.x.shape[1]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lidp.arrays import Floats, NamedArrays
+from lidp.training.gradients import signed_gradient, signed_products
 from lidp.training.model import Network
 
 _NO_PILOTS: NamedArrays = {}
@@ -57,6 +58,22 @@ class GradientScore(OverlapScore):
 
     def overlaps(self, canary: NDArray[np.floating], others: NDArray[np.floating]) -> Floats:
         return np.asarray(others @ canary, np.float64)
+
+
+@dataclass(frozen=True)
+class SignScore(OverlapScore):
+    """Like :class:`GradientScore`, for canaries of :class:`RandomSigns` in models of ``dimension`` parameters."""
+
+    dimension: int
+    centred: bool = True
+
+    def many(
+        self, theta: NDArray[np.floating], canaries: NDArray[np.floating], prepared: NamedArrays = _NO_PILOTS, /
+    ) -> Floats:
+        return -signed_products(canaries, theta - prepared["centre"] if self.centred else theta)
+
+    def overlaps(self, canary: NDArray[np.floating], others: NDArray[np.floating]) -> Floats:
+        return signed_products(others, signed_gradient(canary, self.dimension))
 
 
 @dataclass(frozen=True)

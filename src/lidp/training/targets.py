@@ -18,11 +18,11 @@ from lidp.data import Dataset
 from lidp.errors import InvalidArgument
 from lidp.target import Target
 from lidp.training.accounting import Accountant, Calibration, calibrate
-from lidp.training.gradients import RandomGradients
+from lidp.training.gradients import RandomSigns
 from lidp.training.model import Network
 from lidp.training.pilots import Pilots
 from lidp.training.records import Kind, TrainingSet
-from lidp.training.scores import Contribution, CoordinateScore, GradientScore, LossScore, OverlapScore, RowScore
+from lidp.training.scores import Contribution, CoordinateScore, LossScore, OverlapScore, RowScore, SignScore
 from lidp.training.trainer import DPSGD, Sampling
 from lidp.training.transcript import SCORES_SEE, ClaimedSteps, TranscriptScore
 from lidp.trials.scoring import Decorrelated, SelfNormalised
@@ -35,7 +35,7 @@ class Canary(StrEnum):
     """The kind of canary to plant."""
 
     RANDOM_GRADIENT = "random-gradient"
-    """A gradient of clip norm in a uniformly random direction."""
+    """A gradient of clip norm in a random direction: the same size at all coordinates, with random signs."""
     DIRAC_GRADIENT = "dirac-gradient"
     """A gradient of clip norm along a random coordinate, among those that the data change least."""
     TAIL_EXAMPLE = "tail-example"
@@ -265,7 +265,8 @@ def _canaries(
     """Return what canaries are to the trainer, their distribution, their score, and the pool that pilot models are scored on."""
     centred = scoring is not Scoring.RAW
     if canary is Canary.RANDOM_GRADIENT:
-        return Kind.GRADIENT, RandomGradients(network.size, training.clip_norm), GradientScore(centred), None
+        signs = RandomSigns(network.size, training.clip_norm)
+        return Kind.SIGNS, signs, SignScore(network.size, centred), None
     if canary is Canary.DIRAC_GRADIENT:
         if scoring is Scoring.TRANSCRIPT:  # it subtracts what the data change, so that every coordinate will do
             spread = SpreadCoordinates(network.group_sizes, training.clip_norm)

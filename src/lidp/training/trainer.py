@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,12 @@ class Sampling(StrEnum):
     """Each record with the same probability, independently at every step, as the accountant assumes."""
     SHUFFLE = "shuffle"
     """Batches of fixed size in shuffled order, as in most code. The accountant does *not* cover this."""
+
+
+@lru_cache(maxsize=4)
+def _fixed_start(network: Network, seed: int) -> Singles:
+    """Return the initial parameters that all models share; drawing those of a perceptron takes as long as several steps."""
+    return network.initial(np.random.default_rng(seed))
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ class DPSGD:
         for places, _ in (coordinates, watched_coordinates):
             self.network.group_of(places)  # refuses coordinates outside the model
         start_rng, sampling_rng, noise_rng = rng.spawn(3)
-        theta = self.network.initial(start_rng if self.random_start else np.random.default_rng(self.start_seed))
+        theta = self.network.initial(start_rng) if self.random_start else _fixed_start(self.network, self.start_seed).copy()
         words = sampling_rng.integers(0, 2**64, 4, dtype=np.uint64)
         lanes = noise_rng.integers(0, 2**32, (4, dp_sgd.LANES), dtype=np.uint32)
         clip = np.float32(self.clip_norm)
@@ -123,11 +130,11 @@ class DPSGD:
         order = np.argsort(watched_coordinates[0], kind="stable")  # the compiled loop reads coordinates in ascending order
         dp_sgd.train(
             records.x, np.float32(records.unit), records.y, *examples,
-            records.gradients(self.network.size), *coordinates, theta, np.array(self.network.widths),
+            records.gradients(self.network.size), *coordinates, *records.signs, theta, np.array(self.network.widths),
             self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
             *watched_examples, records.watched_gradients(self.network.size), *(part[order] for part in watched_coordinates),
-            np.ones(3) if self.claimed is None else self.claimed.numbers, evidence,
+            *records.watched_signs, np.ones(3) if self.claimed is None else self.claimed.numbers, evidence,
         )  # fmt: skip
         if self.claimed is None:
             return theta, None

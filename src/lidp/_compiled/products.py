@@ -1,0 +1,245 @@
+"""Compiled matrix products of the layers of small models, in tiles whose sums stay in vector registers.
+
+For the sizes of such models (batches of 100, layers of up to 1,024) this is some 10 % faster than OpenBLAS on processors with
+AVX-512. Other products are left to BLAS.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import types
+
+from lidp._compiled.compiler import compiled
+from lidp._compiled.vectors import LANES, SINGLES, Memory, Vector, built, loop, number, prefetch
+
+ZERO = np.float32(0.0)
+FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
+"""Fast-math flags that allow reordering sums but, unlike ``fastmath=True``, do not assume that there are no infinities."""
+_WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f"))
+_FEW_OUTPUTS = 32
+_MAX_OUTPUTS = 1024 if _WIDE_REGISTERS else _FEW_OUTPUTS  # up to this number, tiles are faster than a general product
+_MAX_INPUTS = 1024  # of layers with more than few outputs; the rows of a tile fit into the first-level cache
+_OUTPUTS = 5  # of a tile
+_ROWS = _VECTORS = 4 if _WIDE_REGISTERS else 1  # of a tile, so that its sums fit into registers
+
+
+@compiled()
+def prefetch_rows(x, batch):  # pragma: no cover  # compiled
+    """Ask for all cache lines of the rows of a batch, without waiting for them; higher numbers are no rows of ``x``."""
+    line = 64 // x.itemsize
+    for i in range(batch.shape[0]):
+        if batch[i] < x.shape[0]:
+            row = x[batch[i]]
+            for j in range(0, x.shape[1], line):
+                prefetch(row, j)
+
+
+def _shape(context: Any, builder: Any, kind: types.Array, array: Any) -> Any:
+    """Return the numbers of rows and columns of a matrix."""
+    shape = context.make_array(kind)(context, builder, array).shape
+    return builder.extract_value(shape, 0), builder.extract_value(shape, 1)
+
+
+def _inner_tile(rows: int, outputs: int) -> Any:
+    """Return a function that computes ``below @ weights.T`` for some rows and outputs, but for the last inputs % LANES.
+
+    ``start_row`` and ``start_output`` say where the tile begins. Its sums stay in registers.
+    """
+
+    @built
+    def compute(_typing, below, weights, out, _start_row, _start_output):
+        def generate(context, builder, signature, arguments):
+            lower, upper, products = (
+                Memory(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
+            )
+            (_, inputs), (_, width) = (
+                _shape(context, builder, kind, array) for kind, array in ((below, arguments[0]), (out, arguments[2]))
+            )
+            row_numbers = [builder.add(arguments[3], number(i)) for i in range(rows)]
+            output_numbers = [builder.add(arguments[4], number(j)) for j in range(outputs)]
+            row_starts = [builder.mul(i, inputs) for i in row_numbers]
+            weight_starts = [builder.mul(j, inputs) for j in output_numbers]
+
+            def add_vector(vector, totals):
+                offset = builder.mul(vector, number(LANES))
+                features = [lower.load(builder.add(start, offset)) for start in row_starts]
+                added = []
+                for j, start in enumerate(weight_starts):
+                    factors = upper.load(builder.add(start, offset))
+                    added += [totals[j * rows + i] + features[i] * factors for i in range(rows)]
+                return tuple(added)
+
+            totals = loop(builder, builder.sdiv(inputs, number(LANES)), _zeros(builder, rows * outputs), add_vector)
+            for j, output in enumerate(output_numbers):
+                for i, row in enumerate(row_numbers):
+                    products.store_item(builder.add(builder.mul(row, width), output), totals[j * rows + i].sum_lanes())
+            return context.get_dummy_value()
+
+        return types.void(below, weights, out, types.int64, types.int64), generate
+
+    return compute
+
+
+def _zeros(builder: Any, count: int) -> tuple[Vector, ...]:
+    return (Vector(builder, ir.Constant(SINGLES, [0.0] * LANES)),) * count
+
+
+_inner_block, _inner_row = _inner_tile(_ROWS, _OUTPUTS), _inner_tile(1, _OUTPUTS)
+_inner_column, _inner_item = _inner_tile(_ROWS, 1), _inner_tile(1, 1)
+
+
+@compiled()
+def _fits_tiles(inputs, outputs):  # pragma: no cover  # compiled
+    """Whether tiles are faster than a general product for a layer."""
+    return outputs <= _FEW_OUTPUTS or (outputs <= _MAX_OUTPUTS and inputs <= _MAX_INPUTS)
+
+
+@compiled()
+def _inner_columns(below, weights, out, first, end, x, upcoming):  # pragma: no cover  # compiled
+    """Compute the outputs ``first`` to ``end - 1`` of ``below @ weights.T``, but for the last inputs % LANES."""
+    rows = below.shape[0]
+    blocks, whole = rows - rows % _ROWS, end - (end - first) % _OUTPUTS
+    for i in range(0, blocks, _ROWS):
+        prefetch_rows(x, upcoming[i * upcoming.shape[0] // rows : (i + _ROWS) * upcoming.shape[0] // rows])
+        for j in range(first, whole, _OUTPUTS):
+            _inner_block(below, weights, out, i, j)
+        for j in range(whole, end):
+            _inner_column(below, weights, out, i, j)
+    for i in range(blocks, rows):
+        for j in range(first, whole, _OUTPUTS):
+            _inner_row(below, weights, out, i, j)
+        for j in range(whole, end):
+            _inner_item(below, weights, out, i, j)
+
+
+@compiled(fastmath=FAST)
+def inner_products(below, weights, out, x, upcoming):  # pragma: no cover  # compiled
+    """Compute ``below @ weights.T``, in tiles whose sums fit into registers.
+
+    Meanwhile, memory fetches the rows ``upcoming`` of ``x`` into the cache.
+    """
+    rows, inputs = below.shape
+    outputs = weights.shape[0]
+    if not _fits_tiles(inputs, outputs):
+        prefetch_rows(x, upcoming)
+        np.dot(below, weights.T, out)
+        return
+    # At most so many outputs at a time, whose weights stay in the first-level cache.
+    step = outputs if outputs <= _FEW_OUTPUTS else _OUTPUTS
+    for first in range(0, outputs, step):
+        end = min(first + step, outputs)
+        part = upcoming[first * upcoming.shape[0] // outputs : end * upcoming.shape[0] // outputs]
+        _inner_columns(below, weights, out, first, end, x, part)
+    for k in range(inputs - inputs % LANES, inputs):
+        for i in range(rows):
+            for j in range(outputs):
+                out[i, j] += below[i, k] * weights[j, k]
+
+
+def _outer_tile(outputs: int, vectors: int, *, transposed: bool = True) -> Any:
+    """Return a function that computes ``signal.T @ below`` for some outputs and LANES times ``vectors`` inputs.
+
+    Unless ``transposed``, it computes ``signal @ below``, and the outputs are rows of ``signal``.
+
+    ``start_output`` and ``start_input`` say where the tile begins. Its sums stay in registers.
+    """
+
+    @built
+    def compute(_typing, signal, below, out, _start_output, _start_input):
+        def generate(context, builder, signature, arguments):
+            signals, inputs, sums = (
+                Memory(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
+            )
+            (_, signal_width), (rows, input_width) = (
+                _shape(context, builder, kind, array) for kind, array in ((signal, arguments[0]), (below, arguments[1]))
+            )
+            first_output, first_input = arguments[3:]
+            offsets = [number(LANES * v) for v in range(vectors)]
+
+            def add_row(row, totals):
+                input_start = builder.add(builder.mul(row, input_width), first_input)
+                features = [inputs.load(builder.add(input_start, offset)) for offset in offsets]
+                added = []
+                for j in range(outputs):
+                    output = builder.add(first_output, number(j))
+                    line, column = (row, output) if transposed else (output, row)
+                    factor = signals.item(builder.add(builder.mul(line, signal_width), column))
+                    added += [totals[j * vectors + v] + factor * features[v] for v in range(vectors)]
+                return tuple(added)
+
+            totals = loop(builder, rows, _zeros(builder, outputs * vectors), add_row)
+            for j in range(outputs):
+                start = builder.add(builder.mul(builder.add(first_output, number(j)), input_width), first_input)
+                for v, offset in enumerate(offsets):
+                    sums.store(builder.add(start, offset), totals[j * vectors + v])
+            return context.get_dummy_value()
+
+        return types.void(signal, below, out, types.int64, types.int64), generate
+
+    return compute
+
+
+_WIDE, _SINGLE = LANES * _VECTORS, LANES
+_wide_tile, _tall_tile = _outer_tile(_OUTPUTS, _VECTORS), _outer_tile(_OUTPUTS, 1)
+_flat_tile, _small_tile = _outer_tile(1, _VECTORS), _outer_tile(1, 1)
+_wide_back, _tall_back = _outer_tile(_OUTPUTS, _VECTORS, transposed=False), _outer_tile(_OUTPUTS, 1, transposed=False)
+_flat_back, _small_back = _outer_tile(1, _VECTORS, transposed=False), _outer_tile(1, 1, transposed=False)
+
+
+@compiled(fastmath=FAST)
+def outer_products(signal, below, out):  # pragma: no cover  # compiled
+    """Compute ``signal.T @ below``, in tiles whose sums fit into registers."""
+    rows, inputs = below.shape
+    outputs = signal.shape[1]
+    if not _fits_tiles(inputs, outputs):
+        np.dot(signal.T, below, out)
+        return
+    whole, wide, narrow = outputs - outputs % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE
+    for k in range(0, wide, _WIDE):
+        for j in range(0, whole, _OUTPUTS):
+            _wide_tile(signal, below, out, j, k)
+        for j in range(whole, outputs):
+            _flat_tile(signal, below, out, j, k)
+    for k in range(wide, narrow, _SINGLE):
+        for j in range(0, whole, _OUTPUTS):
+            _tall_tile(signal, below, out, j, k)
+        for j in range(whole, outputs):
+            _small_tile(signal, below, out, j, k)
+    for k in range(narrow, inputs):
+        for j in range(outputs):
+            total = ZERO
+            for i in range(rows):
+                total += signal[i, j] * below[i, k]
+            out[j, k] = total
+
+
+@compiled(fastmath=FAST)
+def back_products(signal, weights, out):  # pragma: no cover  # compiled
+    """Compute ``signal @ weights``, in tiles whose sums fit into registers."""
+    rows, outputs = signal.shape
+    inputs = weights.shape[1]
+    if not _fits_tiles(inputs, outputs):
+        np.dot(signal, weights, out)
+        return
+    whole, wide, narrow = rows - rows % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE
+    for k in range(0, wide, _WIDE):
+        for i in range(0, whole, _OUTPUTS):
+            _wide_back(signal, weights, out, i, k)
+        for i in range(whole, rows):
+            _flat_back(signal, weights, out, i, k)
+    for k in range(wide, narrow, _SINGLE):
+        for i in range(0, whole, _OUTPUTS):
+            _tall_back(signal, weights, out, i, k)
+        for i in range(whole, rows):
+            _small_back(signal, weights, out, i, k)
+    for i in range(rows):
+        for k in range(narrow, inputs):
+            total = ZERO
+            for j in range(outputs):
+                total += signal[i, j] * weights[j, k]
+            out[i, k] = total
