@@ -160,7 +160,6 @@ class AuditLoop:
         work = self.procedure.preparation(self.plan)
         if work is None or self.preparation is not None:
             return
-        start = time.monotonic()
         try:
             with use_one_core(), user_code():  # one core, as in trials, so that sums are rounded equally everywhere
                 outcome = executor.prepare(work)

@@ -193,43 +193,6 @@ def _count_parameters(loop: Loop, data: PlantedRecords) -> int:
     return planting.size
 
 
-class _Watched(BaseException):
-    """Ends a run when it has told its parameters. It is no ``Exception``, so that loops that handle these do not catch it."""
-
-
-class _CountingPlanting(Planting):
-    """Ends a run as soon as it has told its parameters, before any step."""
-
-    def watch(self, parameters: Iterable[ParameterArray | tuple[str, ParameterArray]]) -> None:
-        """See :class:`Planting`.
-
-        Raises:
-            _Watched: always.
-        """
-        super().watch(parameters)
-        raise _Watched
-
-
-def count_parameters(loop: Loop, data: PlantedRecords) -> int | None:
-    """Return the number of parameters that a loop trains; None if that cannot be told without training.
-
-    The loop runs up to its call of ``planting.watch``, in a process of its own: GPUs and JAX should be used in workers first.
-    """
-    try:
-        size: int = run_in_fresh_process(partial(_count_parameters, loop, data), _COUNTING_SECONDS, name="the count")
-    except (LidpError, RuntimeError):
-        return None
-    return size or None
-
-
-def _count_parameters(loop: Loop, data: PlantedRecords) -> int:
-    torch_rng, planting_rng = np.random.default_rng(0).spawn(2)
-    planting = _CountingPlanting(_NO_CANARIES, planting_rng)
-    with suppress(_Watched):
-        loop.run(data, planting, torch_rng)
-    return planting.size
-
-
 class FirstStepEnded(BaseException):
     """Ends a run after its first step. It is no ``Exception``, so that loops that handle these do not catch it."""
 
