@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-MODELS, SEEDS = 8, (1, 2, 3)
+MODELS, SEEDS = 8, (11, 12, 13, 14, 15, 16)
 RECORDS, POOL, FEATURES, STEPS, RATE = 1000, 512, 40, 60, 0.1
 CLAIMED_NOISE, NOISE = 1.0, 0.25
 LEARNING_RATE, CLIP_NORM = 0.5, 1.0
@@ -100,4 +100,5 @@ def main() -> None:
             print(
                 f"{kind}: {canaries} canaries, {label}: ε ≥ {bound:.2f} from {MODELS} models in {seconds:.1f} s of one core"
             )
-        print(f"{kind}: {speeds[0] / speeds[1]:.2f} times the bound per second (goal: at least 1)")
+        ratio = f"{speeds[0] / speeds[1]:.2f} times" if speeds[1] else f"{speeds[0]:.2f} against 0 as"
+        print(f"{kind}: {ratio} the bound per second (goal: at least as much)")
