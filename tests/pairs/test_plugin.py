@@ -98,7 +98,7 @@ def test_a_random_seed_is_printed(session):
 
 def test_budgets_scale_runs(session):
     result = session("-k", "test_right and 0", "--dp-budget=nightly")
-    result.stdout.fnmatch_lines(["dp: 1 assertions, 50,000 runs, budget nightly*"])
+    result.stdout.fnmatch_lines(["dp: 1 assertion, 50,000 runs, budget nightly*"])
 
 
 def test_a_failure_probability_of_ones_own(session):
