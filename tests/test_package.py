@@ -34,6 +34,13 @@ def test_bounding_scores_loads_few_modules_beside_those_of_numpy():
     assert len({name for name in others if name.partition(".")[0] != "lidp"}) < 40
 
 
+def test_modules_of_the_core_are_attributes_without_an_import_of_their_own():
+    code = (
+        "import lidp; print(lidp.errors.StoreError is lidp.StoreError, hasattr(lidp.stats, 'wilson'), hasattr(lidp, 'x'))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True True False\n"
+
+
 def test_a_method_is_known_as_lidps_own_however_it_is_imported():
     code = "from lidp.stats.wilson import Wilson; from lidp.stats.storable import is_lidps_own; print(is_lidps_own(Wilson))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"

@@ -107,6 +107,8 @@ _HOMES = {
     "lidp.target_spec": "TargetSpec",
     "lidp.trials.scoring": "Decorrelated SelfNormalised",
 }
+# So are modules that "import lidp" is expected to make available, as in lidp.errors.StoreError.
+_MODULES = ("claim", "curves", "designs", "epsilon_bound", "errors", "scores", "stats", "streams")
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
@@ -114,6 +116,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = globals()[name] = getattr(import_module(_HOME[name]), name)
         return value
+    if name in _MODULES:
+        return import_module(f"lidp.{name}")
     raise AttributeError(f"module 'lidp' has no attribute {name!r}")
 
 

@@ -97,7 +97,7 @@ def test_failed_trainings(capsys, tmp_path):
     assert "say which one failed" in err
     code, out, _ = lidp(capsys, *both, "--failed", "2: out of memory")
     assert code == 1
-    assert "1 runs failed" in out
+    assert "1 run failed" in out
     assert lidp(capsys, *both, "--failed", "1: a", "--failed", "1: b")[0] == 2
 
 

@@ -143,7 +143,7 @@ def test_runs_of_another_length_are_left_out_of_stretches_only():
     runs = [*Training().runs(3, rng), Training(steps=120).run(3, rng)]
     diagnosis = diagnosed(runs)
     assert diagnosis.steps == (120, 200)
-    assert any("1 runs with another number of steps" in note for note in diagnosis.notes)
+    assert any("1 run with another number of steps is" in note for note in diagnosis.notes)
     assert len(diagnosis.select(Quantity.NOISE, Part.STRETCH)) == 13
 
 

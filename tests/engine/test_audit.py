@@ -324,7 +324,7 @@ def test_invalid_target_is_refused():
         def draw(self, rng, size):
             return [1.0]
 
-    with pytest.raises(AuditFailed, match="gave 1 canaries instead of 2"):
+    with pytest.raises(AuditFailed, match="gave 1 canary instead of 2"):
         run(Target(sample_targets.leaky, Broken(), closeness))
     with pytest.raises(AuditFailed, match=r"preparation of leaky failed: ZeroDivisionError"):
         run(Target(sample_targets.leaky, Numbers(), closeness, prepare=lambda d, rng: 1 / 0))

@@ -93,9 +93,8 @@ class CanaryScorer:
     def require_outcomes(self, rows: int) -> None:
         """See :class:`Scorer`. A score that fails for every canary is an error of the auditor, not privacy of the mechanism."""
         if not self._any_outcome:
-            raise AuditFailed(
-                f"all {self._trials:,} trials failed, the first with: {describe_failure(self._first_failure)}"
-            )
+            all_of_them = "the only trial failed" if self._trials == 1 else f"all {self._trials:,} trials failed, the first"
+            raise AuditFailed(f"{all_of_them} with: {describe_failure(self._first_failure)}")
         if not self._any_score:
             raise AuditFailed(f"no canary could be scored, the first because: {describe_failure(self._first_problem)}")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from lidp._runtime.user_code import fail_audit_on_error
 from lidp.errors import AuditFailed
+from lidp.rounding import counted
 from lidp.target import with_canaries
 from lidp.trials.trial import TrialSetup
 
@@ -15,7 +16,7 @@ def try_canaries(setup: TrialSetup) -> None:
     with fail_audit_on_error("drawing canaries"):
         size = len(setup.canaries.draw(np.random.default_rng(0), 2))
     if size != 2:
-        raise AuditFailed(f"canaries.draw(rng, 2) gave {size} canaries instead of 2")
+        raise AuditFailed(f"canaries.draw(rng, 2) gave {counted(size, 'canaries')} instead of 2")
     wanted = setup.design.canaries
     with fail_audit_on_error(f"drawing {wanted} canaries"):
         many = setup.canaries.draw(np.random.default_rng(0), wanted)
