@@ -140,9 +140,16 @@ def assert_private(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    """Attach a test's assertions to its reports. Each has all of them: plugins may drop reports of earlier attempts."""
+    """Attach a test's assertions to its reports. Each has all of them: plugins may drop reports of earlier attempts.
+
+    A test of which an earlier attempt refuted a claim does not pass because another attempt is skipped.
+    """
     report = yield
     suite = item.config.stash.get(_SUITE, None)
+    if suite is not None and report.when == "setup" and report.skipped and not hasattr(report, "wasxfail"):
+        failure = suite.skipped(item.nodeid)
+        if failure:
+            report.outcome, report.longrepr = "failed", failure
     rows = [] if suite is None else suite.rows(item.nodeid)
     if rows:
         setattr(report, _ROWS, [row.to_dict() for row in rows])

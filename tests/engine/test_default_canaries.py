@@ -7,6 +7,7 @@ import pytest
 import lidp
 from lidp import CoinFlip
 from lidp.errors import StoreError
+from lidp.store import Store
 from lidp.target import CanaryCount
 from tests.sample_targets import CLAIM, LEAKY
 
@@ -42,3 +43,14 @@ def test_a_given_design_is_not_replaced_by_that_of_the_store(tmp_path):
     lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)
     with pytest.raises(StoreError, match="another audit"):
         lidp.audit(SUGGESTING, store=tmp_path / "a.db", design=CoinFlip(32), **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"facts": None}, {"facts": ["canaries"]}, {"design": {}}, {"design": "x"}, {"design": None}], ids=str
+)
+def test_a_strangers_store_is_refused_in_one_line_whatever_its_configuration(damage, tmp_path):
+    lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)
+    with Store.open(tmp_path / "a.db") as store:
+        store.keep_fact("configuration", store.configuration | damage)
+    with pytest.raises(StoreError):
+        lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)

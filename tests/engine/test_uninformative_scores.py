@@ -8,6 +8,7 @@ import pytest
 import lidp
 from lidp import AuditResult, Scores, Target
 from lidp.engine.uninformative_scores import warn_of_uninformative_scores
+from lidp.store import Store
 from tests.sample_targets import Numbers, closeness, leaky, run
 from tests.waiting import PATIENCE
 
@@ -70,6 +71,15 @@ def test_warnings_are_kept_and_shown(tmp_path, monkeypatch):
     assert lidp.result_of(tmp_path / "a.db").warnings == result.warnings
     assert AuditResult.from_json(result.to_json()).warnings == result.warnings
     assert json.loads(result.to_json())["verdict"] == "not refuted"
+
+
+@pytest.mark.parametrize("fact", [5, True, {"a": 1}, "text", [["nested"], 5]], ids=str)
+def test_warnings_of_a_strangers_store_may_be_any_json(fact, tmp_path):
+    target = Target(leaky, Numbers(), closeness, dataset=[0.5, -0.5])
+    run(target, store=tmp_path / "a.db")
+    with Store.open(tmp_path / "a.db") as store:
+        store.keep_fact("warnings", fact)
+    assert lidp.result_of(tmp_path / "a.db").warnings == ()
 
 
 def test_a_sound_audit_has_no_warnings():

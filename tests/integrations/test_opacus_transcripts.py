@@ -246,6 +246,19 @@ def test_optimizers_that_hide_canaries_from_the_final_model_are_audited_by_their
     assert by_sgd.canary_count.number == 128  # for 200 records
 
 
+class Still(torch.optim.AdamW):
+    """Moves nothing, so the final model depends on no record."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, lr=0 * lr, weight_decay=0.0)
+
+
+def test_a_claim_that_is_true_of_the_final_model_is_not_refuted_by_the_steps():
+    script, options = Script(epochs=1, noise=0.5, optimizer=Still), {"claim": Claim(0.5, 1e-5), "trials": 4, "seed": 1}
+    assert audit_opacus(script, some_records(), pilots=2, **options).verdict is Verdict.NOT_REFUTED
+    assert audit_opacus(script, some_records(), scores="transcript", **options).verdict is Verdict.REFUTED
+
+
 def test_the_result_says_which_evidence_is_used_where_there_is_no_transcript():
     adam = Script(epochs=1, optimizer=torch.optim.AdamW)
     target = opacus_target(adam, some_records(), canaries=some_records(16), pilots=0).target

@@ -1,10 +1,13 @@
 """The pytest plugin in sessions that run tests again, in parallel or only in part: the split of the false-alarm budget holds."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
 from lidp.integrations.assertions import NotPrivate, Suite
+from tests.waiting import PATIENCE
 
 pytest_plugins = ["pytester"]
 
@@ -95,6 +98,28 @@ def test_reruns_neither_forgive_a_refutation_nor_use_more_than_was_reserved(sess
 def test_the_split_is_that_of_the_selected_tests(session):
     result = session(RERUNS, "-k", "right", "-p", "no:xdist")
     assert used(result) == (pytest.approx(0.9e-6, rel=1e-3), 1e-6)
+
+
+def test_a_rerun_that_is_skipped_does_not_forgive_a_refutation(session):
+    result = session(
+        """
+    @pytest.fixture
+    def service():
+        if attempt("service") > 1:
+            pytest.skip("it is away")
+
+    def test_broken(service, assert_private):
+        assert_private(WRONG, 0, 1, epsilon=1.0, runs=300)
+
+    def test_skipped(assert_private):
+        pytest.skip("nothing was refuted")
+        """,
+        "--reruns=1",
+        "-p",
+        "no:xdist",
+    )
+    result.assert_outcomes(errors=1, skipped=1)
+    assert ", 1 refuted, 1 rerun of a refuted one, " in result.summary
 
 
 @pytest.mark.slow
@@ -222,3 +247,35 @@ def test_a_refuted_assertion_stays_refuted(tmp_path):
     with pytest.raises(NotPrivate, match="a rerun gets no other chance"):
         third.finish()
     assert [row.repeats for row in tests.rows("t")] == [False, False, False, True, True]
+
+
+def test_assertions_in_several_threads_are_different_calls(tmp_path):
+    tests, threads = suite(tmp_path), 3
+    attempt, together = tests.asserting("t"), Barrier(threads, timeout=PATIENCE)
+
+    def refute(_):
+        waiting = [True]
+
+        def mechanism(count, rng):
+            if waiting:
+                waiting.clear()
+                together.wait()
+            return wrong(count, rng)
+
+        with pytest.raises(NotPrivate):
+            attempt(mechanism, 0, 1, epsilon=1.0, runs=2000)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(refute, range(threads)))
+    assert sorted(row.call for row in tests.rows("t")) == [1, 2, 3]
+    assert sum(row.failure_probability for row in tests.rows("t")) <= 0.01 / 3
+    assert len({row.seed for row in tests.rows("t")}) == len(list(tmp_path.iterdir())) == threads
+
+
+def test_an_attempt_that_is_skipped_repeats_an_earlier_refutation_only(tmp_path):
+    tests = suite(tmp_path)
+    tests.asserting("t")(right, 0, 1, epsilon=1.0, runs=200)
+    assert tests.skipped("t") == tests.skipped("u") == ""
+    with pytest.raises(NotPrivate):
+        tests.asserting("t")(wrong, 0, 1, epsilon=1.0, runs=2000)
+    assert tests.skipped("t").endswith("a rerun gets no other chance")

@@ -54,6 +54,12 @@ def test_hostile_names_stay_text_in_markdown():
     assert "\x1b" not in html
 
 
+def test_bare_host_names_are_no_links_in_markdown():
+    text = Format.MARKDOWN.render(case("coins", "coin-wager", target="see www.evil.com"))
+    assert r"see www\.evil.com" in text  # GitHub links "www." without any markup
+    assert "see www.evil.com" in rendered(text)
+
+
 def test_markdown_names_problems_before_assumptions():
     text = Format.MARKDOWN.render(result_like(scores_like(lidp.CoinFlip(6), failed=2)))
     assert "Failed runs: 2" in text.replace("\\", "")

@@ -194,10 +194,21 @@ def _choose_design(target: Target, claim: Claim, store: str | Path | None) -> tu
     number, reason = count.number, str(count)
     if store is not None and Path(store).exists():
         with Store.read(store) as opened:
-            kept = _stored_configuration(opened)
-        if CHOSEN_CANARIES in kept.get("facts", {}):
-            number, reason = design_from_json(kept["design"]).canaries, str(kept["facts"][CHOSEN_CANARIES])
+            number, reason = _chosen_before(opened) or (number, reason)
     return replace(target, facts={**target.facts, CHOSEN_CANARIES: reason}), CoinFlip(number, claim.neighbours)
+
+
+def _chosen_before(store: Store) -> tuple[int, str] | None:
+    """Return the number of canaries that was chosen when the store was made, and why; None if none was chosen."""
+    kept = _stored_configuration(store)
+    facts = kept.get("facts")
+    if not isinstance(facts, dict) or CHOSEN_CANARIES not in facts:
+        return None
+    try:
+        return design_from_json(kept["design"]).canaries, str(facts[CHOSEN_CANARIES])
+    except (LidpError, KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StoreError(f"{store.path} is damaged: its design cannot be read ({reason})") from None
 
 
 def _target(mechanism: Any, canaries: Any, score: Any, dataset: Any, prepare: Any) -> Target:

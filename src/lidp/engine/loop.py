@@ -228,9 +228,11 @@ class AuditLoop:
                 self.store.keep_fact(WARNINGS, self.warnings)
 
     def _all_warnings(self, scores: Scores) -> tuple[str, ...]:
-        kept = self.warnings if self.store is None else self.store.fact(WARNINGS) or []
+        kept = self.warnings if self.store is None else self.store.fact(WARNINGS)
         about_scores = warn_of_uninformative_scores(scores) if self.plan.design.has_canaries else ""
-        return tuple(map(str, kept)) + ((about_scores,) if about_scores else ())
+        # A stranger's store may hold any JSON there.
+        texts = [text for text in kept if isinstance(text, str)] if isinstance(kept, list) else []
+        return (*texts, about_scores) if about_scores else tuple(texts)
 
     def _keep_predictions(self, predictions: dict[int, Floats]) -> None:
         if predictions and self.store is not None and self.store.writable:

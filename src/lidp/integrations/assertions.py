@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,13 @@ class _History:
     calls: int = 0
     refuted: dict[int, NotPrivate] = field(default_factory=dict)
     rows: list[AssertionRow] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin_call(self) -> int:
+        """Return the number of a new call, which no other thread gets."""
+        with self.lock:
+            self.calls += 1
+            return self.calls
 
 
 @dataclass
@@ -109,6 +117,15 @@ class Suite:
                 "run the session again"
             )
         return Attempt(self, test, self._histories.setdefault(test, _History()))
+
+    def skipped(self, test: str) -> str:
+        """Return the failure of an attempt that skipped a test before it could assert; empty if no earlier one refuted a claim."""
+        for position in self._histories.get(test, _History()).refuted:
+            try:
+                self.asserting(test).fail_again(position)
+            except NotPrivate as failure:
+                return str(failure)
+        return ""
 
     def rows(self, test: str) -> list[AssertionRow]:
         """Return the assertions of a test so far, those of all attempts."""
@@ -163,22 +180,25 @@ class Attempt:
         fixed = {"failure_probability", "seed", "stop_when"} & set(options)
         if fixed:
             raise InvalidArgument(f"{sorted(fixed)[0]} is set by the session; see pytest --help for --dp-...")
-        self._position += 1
-        self._fail_again(self._position)
-        self._history.calls += 1
+        with self._history.lock:  # a test may assert in several threads
+            self._position += 1
+            position = self._position
+        self.fail_again(position)
+        call = self._history.begin_call()
         stated = _claim(epsilon, delta, claim)
         scaled = max(1, round(runs * self._suite.scale))
         given = {"mechanism": mechanism, "d0": d0, "d1": d1, "claim": stated, "runs": scaled, "watch": None}
-        return self._judge(self._audit(given | options))
+        return self._judge(self._audit(given | options, call), call, position)
 
     def finish(self) -> None:
         """End the attempt; fail if it did not reach an assertion that an earlier attempt refuted."""
         __tracebackhide__ = True
         for position in self._history.refuted:
             if position > self._position:
-                self._fail_again(position)
+                self.fail_again(position)
 
-    def _fail_again(self, position: int) -> None:
+    def fail_again(self, position: int) -> None:
+        """Fail if an earlier attempt refuted the claim at this position."""
         __tracebackhide__ = True
         earlier = self._history.refuted.get(position)
         if earlier is not None:
@@ -186,9 +206,8 @@ class Attempt:
             self._history.rows.append(_row(self._test, position, earlier.result, str(failure), repeats=True))
             raise failure
 
-    def _audit(self, arguments: dict[str, Any]) -> AuditResult:
+    def _audit(self, arguments: dict[str, Any], call: int) -> AuditResult:
         __tracebackhide__ = True
-        call = self._history.calls
         beta, seed = self._suite.probability(call), self._suite.seed_of(self._test, call)
         try:
             return audit_pair(**arguments, failure_probability=beta, seed=seed)
@@ -201,9 +220,9 @@ class Attempt:
             )
             raise
 
-    def _judge(self, result: AuditResult) -> AuditResult:
+    def _judge(self, result: AuditResult, call: int, position: int) -> AuditResult:
         __tracebackhide__ = True
-        suite, history, call = self._suite, self._history, self._history.calls
+        suite, history = self._suite, self._history
         if result.verdict is Verdict.INCONCLUSIVE:
             message = (
                 f"{result.planned_trials:,} runs cannot refute any mechanism at failure probability "
@@ -213,7 +232,7 @@ class Attempt:
             raise InvalidArgument(message)
         if result.verdict is Verdict.REFUTED:
             failure = NotPrivate(result, suite.keep_witness(self._test, call, result), suite.seed)
-            history.refuted[self._position] = failure
+            history.refuted[position] = failure
             history.rows.append(_row(self._test, call, result, str(failure)))
             raise failure
         history.rows.append(_row(self._test, call, result, ""))

@@ -280,14 +280,18 @@ def audit_opacus(
 
     The claim is the ε that the engine states for ``delta`` after a run, unless ``claim`` is given. See :func:`opacus_target` for
     the other arguments, and :func:`lidp.audit` for ``independent_canaries`` and for ``options``, such as ``trials``, ``seed``,
-    ``workers`` and ``store``. ``independent_canaries`` needs ``scores="transcript"``.
+    ``workers`` and ``store``. ``independent_canaries`` needs ``scores="transcript"``. With ``claim``, scores use the final model
+    unless ``scores="transcript"`` says that the claim covers what every step releases.
 
     Guarantee: that of :func:`lidp.audit`.
     """
     if (delta is None) == (claim is None):
         raise InvalidArgument("give either delta, for the claim of the engine's accountant, or a claim")
-    if scores is None and design is not None and not isinstance(design, CoinFlip):
-        scores = ScoredOutput.FINAL_MODEL  # transcripts of gradients along single coordinates are for coin flips
+    # Transcripts of gradients along single coordinates are for coin flips. And only the accountant's claim is known to cover
+    # what every step releases: another claim may be true of the final model alone.
+    two_arms = design is not None and not isinstance(design, CoinFlip)
+    if scores is None and (claim is not None or two_arms):
+        scores = ScoredOutput.FINAL_MODEL
     opacus = opacus_target(
         train,
         records,

@@ -12,7 +12,7 @@ from lidp.report.texts import clean
 from lidp.result import AuditResult, Verdict
 from lidp.rounding import exact
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&:@-])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&:@-]|(?<=www)\.)", re.IGNORECASE)  # GitHub turns "www." into a link
 _ICONS = {Verdict.REFUTED: "❌", Verdict.NOT_REFUTED: "✅", Verdict.INCONCLUSIVE: "⚠️"}
 
 
