@@ -15,7 +15,7 @@ from llvmlite import binding, ir
 from numba import types
 
 from lidp._compiled.compiler import compiled
-from lidp._compiled.vectors import LANES, SINGLES, Memory, Vector, built, loop, number, prefetch
+from lidp._compiled.vectors import LANES, SINGLES, Memory, Vector, built, loop, number, prefetch, sums_of_lanes
 
 ZERO = np.float32(0.0)
 FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
@@ -75,9 +75,10 @@ def _inner_tile(rows: int, outputs: int) -> Any:
                 return tuple(added)
 
             totals = loop(builder, builder.sdiv(inputs, number(LANES)), _zeros(builder, rows * outputs), add_vector)
-            for j, output in enumerate(output_numbers):
-                for i, row in enumerate(row_numbers):
-                    products.store_item(builder.add(builder.mul(row, width), output), totals[j * rows + i].sum_lanes())
+            sums = iter(sums_of_lanes(totals))
+            for output in output_numbers:
+                for row in row_numbers:
+                    products.store_item(builder.add(builder.mul(row, width), output), next(sums))
             return context.get_dummy_value()
 
         return types.void(below, weights, out, types.int64, types.int64), generate

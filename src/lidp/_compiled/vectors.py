@@ -141,6 +141,30 @@ def polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
     return total
 
 
+def _folded(one: Vector, other: Vector, width: int) -> Vector:
+    """Return the groups of ``width`` lanes of two vectors, each folded to half its width."""
+    starts = range(0, 2 * LANES, width)
+    half = width // 2
+    lower = [start + k for start in starts for k in range(half)]
+    builder = one.builder
+    low, high = (
+        Vector(builder, builder.shuffle_vector(one.value, other.value, ir.Constant(WORDS, lanes)))
+        for lanes in (lower, [lane + half for lane in lower])
+    )
+    return low + high
+
+
+def sums_of_lanes(vectors: Sequence[Vector]) -> list[ir.Value]:
+    """Return the sum of the lanes of each vector; for many vectors, faster than one by one."""
+    folded, width = list(vectors), LANES
+    while width > 1:
+        folded += folded[-1:] if len(folded) % 2 else []
+        folded = [_folded(one, other, width) for one, other in zip(folded[::2], folded[1::2], strict=True)]
+        width //= 2
+    builder = folded[0].builder
+    return [builder.extract_element(folded[k // LANES].value, ir.Constant(_SHORT, k % LANES)) for k in range(len(vectors))]
+
+
 def in_all_lanes(builder: ir.IRBuilder, number: ir.Value) -> Vector:
     """Return a number of single precision in all lanes."""
     start = builder.insert_element(ir.Constant(SINGLES, ir.Undefined), number, ir.Constant(_SHORT, 0))
