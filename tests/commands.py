@@ -9,6 +9,7 @@ import typer
 from benchmarks.__main__ import PARTS
 
 from lidp.cli.app import app
+from lidp.data.cifar10 import REMEDY
 from lidp.reproduce import EXPERIMENTS
 from tests.pages import ROOT
 
@@ -39,6 +40,12 @@ def check(words):
             assert set((named[1] or "").split(",")) <= EXTRAS | {""}, words
         case ["python", "-m", "benchmarks", *names]:
             assert set(names) <= set(PARTS), words
+        case ["python", "-m", module, _] if module.startswith("lidp."):
+            assert importlib.util.find_spec(module), words
+        case ["npm", "pack", package]:
+            assert package in REMEDY, words
+        case ["tar", "xzf", archive]:
+            assert archive in REMEDY, words
         case ["python", script] if script.startswith("examples/"):
             assert (ROOT / script).exists(), words
         case ["python", script, *arguments] if script.startswith("examples/"):

@@ -5,7 +5,12 @@ import re
 from pathlib import Path
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
-PAIRS = {"fmnist-trials": "fmnist-linear", "fmnist-mlp-trials": "fmnist-mlp", "purchases-trials": "purchases-mlp"}
+PAIRS = {
+    "fmnist-trials": "fmnist-linear",
+    "fmnist-mlp-trials": "fmnist-mlp",
+    "purchases-trials": "purchases-mlp",
+    "journey-trials": "journey-mlp",
+}
 NOMINAL = ("2", "4", "8", "16")
 RANKING = (
     r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+), n = (?P<trials>[\d,]+): ε̂ of K = 16 minus ε̂ of K = 1, 2nd-order Wilson"
@@ -19,6 +24,14 @@ FACTOR = (
 SHARE = r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+), n = (?P<trials>[\d,]+): ε̂ at K nearest √n over the best"
 ACCURACY = r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+): points of test accuracy .*"
 BUDGET = r"(?P<records>[\d,]+) records, ε = (?P<nominal>\d+), (?P<canary>[\w-]+), K = (?P<canaries>\d+), (?P<models>\d+) models: ε̂"
+
+CELL = r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+), n = (?P<trials>[\d,]+): ε̂, (?P<method>.+)"
+TIMES = (
+    r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+), n = (?P<trials>[\d,]+): times fewer trials than one canary, (?P<method>.+)"
+)
+MISSING = r"(?P<canary>[\w-]+), ε = (?P<nominal>\d+): trials finished"
+GOAL = r"ε = (?P<nominal>\d+): ε̂ of 1,000 trials with K = 16, 2nd-order Wilson, at most"
+NEEDED = r"ε = (?P<nominal>\d+), noise x (?P<noise>[\d.]+), K = (?P<canaries>\d+), (?P<method>.+): models for as much"
 
 
 def findings_of(experiment):
@@ -106,6 +119,44 @@ def budget_table():
     return table(["records", "nominal ε", "canary", "K", "models", "ε̂", ""], rows)
 
 
+def replace_one_table():
+    """Return the cells of Table 1 by replace-one neighbours: bounds, and factors with the paper's in brackets; or "missing"."""
+    orders = ("2nd-order Wilson", "4th-order Wilson")
+    bounds, times = (
+        {
+            tuple(part[name] for name in ("canary", "nominal", "method")): (part["trials"], finding)
+            for part, finding in cells
+        }
+        for cells in (matching(REPLACE_ONE, CELL), matching(REPLACE_ONE, TIMES))
+    )
+    rows = []
+    for canary, nominal in dict.fromkeys(key[:2] for key in bounds):
+        factors = [
+            times.get((canary, nominal, order), (None, {"ours": None, "holds": None, "paper": None}))[1] for order in orders
+        ]
+        cells = [number(bounds[canary, nominal, method][1]) for method in ("DP + Wilson", *orders)]
+        cells += [f"{number(finding).replace('not reached', '–')} ({finding['paper']})" for finding in factors]
+        rows.append([canary, nominal, bounds[canary, nominal, orders[0]][0], *cells])
+    rows += [[part["canary"], part["nominal"], "missing", *["–"] * 5] for part, _ in matching(REPLACE_ONE, MISSING)]
+    head = ["canary", "ε", "n", "ε̂, K = 1", "ε̂, K = 16, 2nd", "4th", "factor, 2nd (paper)", "factor, 4th (paper)"]
+    return table(head, sorted(rows))
+
+
+def transcript_table(experiment):
+    """Return how many models show by all steps what 1,000 trials can show at most."""
+    goals = {part["nominal"]: finding["ours"] for part, finding in matching(experiment, GOAL)}
+    rows = [
+        [
+            part["nominal"], part["noise"], part["canaries"], part["method"], f"{goals[part['nominal']]:.2f}",
+            number(finding), finding["note"],
+        ]
+        for part, finding in matching(experiment, NEEDED)
+    ]  # fmt: skip
+    head = ["ε", "noise", "K", "evidence", "1,000 trials show at most", "models for as much", "ε̂"]
+    return table(head, rows)
+
+
+REPLACE_ONE = "fmnist-replace-one"
 PAPER_SIZE = {"paper/fmnist-trials": "fmnist-linear"}
 TABLES = {
     "ranking": epsilon_table(PAIRS, RANKING, two_bounds, trials=True),
@@ -116,5 +167,12 @@ TABLES = {
     "number of canaries": epsilon_table({"fmnist-canaries": "fmnist-linear"}, SHARE, numbers),
     "utility": epsilon_table({"utility": "fmnist-linear"}, ACCURACY, numbers),
     "budgets": budget_table(),
+    "replace-one": replace_one_table(),
+    "fmnist-transcripts": transcript_table("fmnist-transcripts"),
+    "cifar10-transcripts": transcript_table("cifar10-transcripts"),
 }
 """The tables of the page, as lines."""
+
+if __name__ == "__main__":  # print them, to paste them into the page
+    for name, lines in TABLES.items():
+        print(f"{name}:", *lines, "", sep="\n")  # noqa: T201

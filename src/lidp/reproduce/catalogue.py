@@ -8,7 +8,9 @@ from lidp.reproduce.correlation import gaussian_correlation
 from lidp.reproduce.experiment import Experiment
 from lidp.reproduce.models_needed import models_needed
 from lidp.reproduce.training_canaries import fmnist_canaries, utility
-from lidp.reproduce.training_trials import SECTION_6_TRIALS, table_1
+from lidp.reproduce.training_replace_one import fmnist_replace_one
+from lidp.reproduce.training_transcripts import cifar10_transcripts, fmnist_transcripts
+from lidp.reproduce.training_trials import SECTION_6_TRIALS, journey_trials, table_1
 from lidp.reproduce.training_wagers import fmnist_wagers
 
 _ALL = (
@@ -21,8 +23,12 @@ _ALL = (
     binomial_intervals,
     table_1,
     *SECTION_6_TRIALS,
+    journey_trials,
+    fmnist_replace_one,
     fmnist_canaries,
     utility,
     fmnist_wagers,
+    fmnist_transcripts,
+    cifar10_transcripts,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -284,6 +284,26 @@ def wagers_figure(table: Sequence[Row]) -> Figure:
     return figure
 
 
+def transcripts_figure(table: Sequence[Row]) -> Figure:
+    """Draw ε̂ against models trained: a panel per nominal ε, a line per method, number of canaries and share of the noise."""
+    figure, panels = _panels(table, "nominal_epsilon", width=4.6, height=3.8)
+    for axes, nominal, here in panels:
+        lines = group(here, "method", "noise", "canaries")
+        for (method, noise, canaries), colour in zip(
+            lines, itertools.cycle((BLUE, PURPLE, ORANGE, RED, GREEN)), strict=False
+        ):
+            label = method if method.startswith("final") else f"{method}, K = {canaries}"
+            label += "" if noise == 1 else f", {noise:g} times the noise"
+            rows = {"method": method, "noise": noise, "canaries": canaries}
+            Line(label, colour, rows, "--" if "point" in method else "-").draw(axes, here, "models")
+        axes.axhline(nominal, color="black", linestyle=":", label="nominal ε")
+        axes.set(title=f"nominal ε = {nominal:g}", xlabel=_NAMES["models"])
+        axes.set_xscale("log", base=10)
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+    return _finish(figure, "lower bound ε̂")
+
+
 FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
     "gaussian-trials": partial(sweep_figure, axis="trials"),
     "gaussian-canaries": partial(sweep_figure, axis="canaries"),
@@ -296,9 +316,13 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
     "fmnist-trials": trials_figure,
     "fmnist-mlp-trials": trials_figure,
     "purchases-trials": trials_figure,
+    "journey-trials": trials_figure,
+    "fmnist-replace-one": trials_figure,
     "fmnist-canaries": canaries_figure,
     "utility": utility_figure,
     "fmnist-wagers": wagers_figure,
+    "fmnist-transcripts": transcripts_figure,
+    "cifar10-transcripts": transcripts_figure,
 }
 """How to draw the table of each experiment."""
 

@@ -106,8 +106,10 @@ def bet(method: str, scores: lidp.Scores) -> Row:
 def method_and_models(row: Row) -> Row:
     """Return the method of a measured row as tables name it, and the number of models that were trained for it.
 
-    That is one model per coin-flip trial, two per leave-one-out trial, and as many again for tuning.
+    That is one model per coin-flip trial; two per leave-one-out trial or one per replace-one trial (``models_per_trial``), and as
+    many again for tuning.
     """
     single = row["canaries"] == 1 and row["method"] == "1st-order Wilson"
-    models_per_trial = {"coin wager": 1, "lifted betting": 2}.get(row["method"], 4)
+    per_trial = row.get("models_per_trial", 2)
+    models_per_trial = {"coin wager": 1, "lifted betting": per_trial}.get(row["method"], 2 * per_trial)
     return {"method": SINGLE if single else row["method"], "models": row["trials"] * models_per_trial}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -65,6 +65,11 @@ class Run:
         return lidp.CoinFlip(self.canaries) if self.step == "flip" else lidp.LeaveOneOut(self.canaries, self.canaries)
 
     @property
+    def target(self) -> lidp.Target:
+        """What is audited: the same for all steps."""
+        return _target(replace(self, step=""))
+
+    @property
     def pilots(self) -> int:
         """Models trained before the first trial."""
         return GRADIENT_PILOTS if "gradient" in self.canary else self.schedule.references
@@ -82,7 +87,7 @@ class Run:
     def audit(self, folder: Path, trials: int, executor: Executor, watch: Any = None) -> list[Row]:
         """Run the audit, or resume it, as far as the executor goes, and return the rows of its finished trials."""
         result = lidp.audit(
-            _target(replace(self, step="")),
+            self.target,
             claim=self.claim,
             design=self.design,
             trials=trials,
@@ -134,9 +139,11 @@ class TrainedModels(Source):
     """Audits of trained models. Its cells are trials; its rows hold the scores of a run, of either kind."""
 
     name: str
-    runs: Callable[[Scale], dict[Run, int]]
+    runs: Callable[[Scale], Mapping[Run, int]]
     """returns the runs in the order in which they are computed, with the number of trials of each"""
     scales: tuple[Scale, ...] = (Scale.SMOKE, Scale.REDUCED, Scale.PAPER)
+    first_stages: tuple[int, ...] = ()
+    """numbers of trials that all runs reach before those of ``STAGES``"""
     code = (
         "streams.py", "designs/*.py", "trials/trial.py", "_compiled/*.py", "canaries/*.py", "data/*.py", "training/*.py",
         "reproduce/training_runs.py",
@@ -146,7 +153,7 @@ class TrainedModels(Source):
         runs = self.runs(session.scale)
         folder = session.store.path.parent / "runs"
         finished = {run: run.recall(folder) for run in runs}
-        for stage in (*STAGES, max(runs.values())):
+        for stage in (*self.first_stages, *STAGES, max(runs.values())):
             for run, trials in runs.items():
                 if _trials(finished[run]) >= min(stage, trials) or session.is_over():
                     continue
@@ -218,6 +225,11 @@ class _SharedPilots:
         return prepared
 
 
+def data_of(schedule: Schedule) -> Any:
+    """Return the data set of a schedule."""
+    return _data(schedule.preset, schedule.classes, schedule.records, schedule.tested)
+
+
 @functools.lru_cache(maxsize=2)
 def _data(preset: str, classes: int, records: int, tested: int) -> Any:
     from lidp.data import synthetic_purchases
@@ -236,7 +248,7 @@ def _target(run: Run) -> lidp.Target:
     schedule, preset = run.schedule, find_preset(run.schedule.preset)
     options = {name: getattr(schedule, name) for name in ("epochs", "learning_rate", "accountant")}
     target = training_target(
-        _data(schedule.preset, schedule.classes, schedule.records, schedule.tested),
+        data_of(schedule),
         run.claim,
         training=preset.training(**options),
         canary=run.canary,

@@ -2,7 +2,7 @@
 
 ``reduced`` keeps the paper's models and batch size and takes fewer records and steps: few enough to train thousands of models
 in minutes, and enough that a canary is about as hard to detect as in the paper (a fourth to three fourths of a standard
-deviation). Purchases are synthetic there, of ten classes.
+deviation). The purchases of ``purchases-mlp`` are synthetic there, of ten classes; those of ``journey-mlp`` never are.
 """
 
 from __future__ import annotations
@@ -45,6 +45,15 @@ SCHEDULES = {
         Scale.SMOKE: Schedule("purchase-mlp", 200, 1, 0.2, 2, 200, classes=10),
         Scale.REDUCED: Schedule("purchase-mlp", 1_500, 1, 0.2, 32, 500, classes=10),
         Scale.PAPER: Schedule("purchase-mlp", 0, 100, 0.05, 100, 5_000),
+    },
+    "journey-mlp": {
+        Scale.SMOKE: Schedule("journey-mlp", 200, 1, 0.2, 2, 200),
+        Scale.REDUCED: Schedule("journey-mlp", 1_500, 1, 0.2, 32, 500),
+        Scale.PAPER: Schedule("journey-mlp", 0, 100, 0.05, 100, 5_000),
+    },
+    "cifar10-features": {
+        Scale.SMOKE: Schedule("cifar10-features", 200, 1, 0.5, 2, 200),
+        Scale.PAPER: Schedule("cifar10-features", 0, 10, 0.5, 100, 10_000),
     },
 }
 """By the name of the data set and model, and by scale."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lidp.data import Dataset, load_fashion_mnist, load_npz, load_purchases, synthetic_purchases
+from lidp.data import (
+    Dataset,
+    load_cifar10_features,
+    load_complete_journey,
+    load_fashion_mnist,
+    load_npz,
+    load_purchases,
+    synthetic_purchases,
+)
 from lidp.errors import InvalidArgument
 from lidp.training.targets import Training
 
@@ -49,6 +57,14 @@ def _load_synthetic(path: str | None, /, *, download: bool = False) -> Dataset: 
     return synthetic_purchases(2_000, 1_000, classes=10)
 
 
+def _load_journey(path: str | None, /, *, download: bool = False) -> Dataset:  # noqa: ARG001  # a package has its files
+    return load_complete_journey(path)
+
+
+def _load_cifar10(path: str | None, /, *, download: bool = False) -> Dataset:  # noqa: ARG001  # npm has the files
+    return load_cifar10_features(path)
+
+
 def _or_npz(load: Load) -> Load:
     """Return a function that loads a given ``.npz`` file with ``load_npz``, and anything else with ``load``."""
 
@@ -62,6 +78,8 @@ _ALL = (
     Preset("fmnist-linear", _or_npz(load_fashion_mnist), (), 30, 100, 0.02, tail=284),
     Preset("fmnist-mlp", _or_npz(load_fashion_mnist), (256, 256), 30, 100, 0.01, tail=284),
     Preset("purchase-mlp", load_purchases, (256, 256), 100, 100, 0.05, tail=300),  # load_purchases reads .npz files itself
+    Preset("journey-mlp", _or_npz(_load_journey), (256, 256), 100, 100, 0.05, tail=300),
+    Preset("cifar10-features", _load_cifar10, (64,), 10, 100, 0.5, tail=100),
     Preset("purchases", _or_npz(_load_synthetic), (), 10, 100, 0.5, tail=300),
 )
 PRESETS = {preset.name: preset for preset in _ALL}
