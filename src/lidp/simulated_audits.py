@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 
 import numpy as np
 
@@ -20,8 +17,6 @@ from lidp.stats.registry import default_method
 _FIRST_TRIALS = 8
 _PILOTS = 8  # audits that are simulated to their end first, to see how long the others will take
 _GROWTH = 1.4  # of the number of trials from one round of a race to the next
-
-_MOST_THREADS = 4  # more would wait for one another
 
 
 class SimulatedAudit:
@@ -77,15 +72,13 @@ def race(audits: Sequence[SimulatedAudit], *, most: int, winners: int, watched: 
     All audits proceed together. The race ends when ``winners`` of them have refuted the claim and ``watched`` trials are over, or
     after ``most`` trials. So the ``winners`` smallest numbers, and all numbers up to ``watched``, are those of full audits.
     """
-    # Compiled loops and random numbers, most of the work, run in parallel. An audit is a function of its seed, in any thread.
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
-        pilots = list(pool.map(lambda audit: audit.trials_to_refute(most), audits[:_PILOTS]))
-        trials = int(min([number for number in pilots if math.isfinite(number)], default=most))
-        while True:
-            numbers = list(pool.map(SimulatedAudit.refuted_by, audits, repeat(trials)))
-            if trials >= most or (np.isfinite(numbers).sum() >= winners and trials >= watched):
-                return numbers
-            trials = min(math.ceil(_GROWTH * trials), most)
+    pilots = [audit.trials_to_refute(most) for audit in audits[:_PILOTS]]
+    trials = int(min([number for number in pilots if math.isfinite(number)], default=most))
+    while True:
+        numbers = [audit.refuted_by(trials) for audit in audits]
+        if trials >= most or (np.isfinite(numbers).sum() >= winners and trials >= watched):
+            return numbers
+        trials = min(math.ceil(_GROWTH * trials), most)
 
 
 Draw = Callable[[int], Scores]

@@ -13,7 +13,7 @@ from lidp._compiled.compiler import compiled
 _MIN_TRUST = 1e-9  # so that a model that was wrong for long can recover
 
 
-@compiled(nogil=True)
+@compiled()
 def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
     """Fill the last two arrays with the trials of the first two, each in an order that its random word determines.
 
@@ -31,7 +31,7 @@ def shuffle(scores, coins, words, shuffled_scores, shuffled_coins):
             shuffled_scores[t, j], shuffled_coins[t, j] = scores[t, k], coins[t, k]
 
 
-@compiled(nogil=True)
+@compiled()
 def bin_scores(scores, edges, column):
     """Fill ``column`` with the number of edges that are at most each score. For few edges, counting beats a binary search."""
     for i in range(scores.size):
@@ -41,7 +41,7 @@ def bin_scores(scores, edges, column):
         column[i] = below
 
 
-@compiled(nogil=True)
+@compiled()
 def predict(features, bins, coins, weights, covariances, counts, blind, pooled, trust, logits):
     """Fill ``logits`` coin by coin; all arguments but ``features``, ``bins`` and ``coins`` are updated after each coin.
 
@@ -102,7 +102,7 @@ def predict(features, bins, coins, weights, covariances, counts, blind, pooled, 
         logits[i] = math.log(chance / (1 - chance))
 
 
-@compiled(nogil=True)
+@compiled()
 def wager(
     logits,
     coins,

@@ -74,7 +74,7 @@ def _keep(wealth, reached, targets, size):
         wealth[j] = reached[j] if wealth[j] < targets[j] else wealth[j]
 
 
-@compiled(nogil=True)
+@compiled()
 def wager(
     logits,
     coins,

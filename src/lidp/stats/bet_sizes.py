@@ -117,10 +117,15 @@ def best_powers(curve: PrivacyCurve, ratio: float, canaries: int) -> tuple[int, 
     odds = np.exp(rungs)
     priced = np.flatnonzero(prices > 0)
 
+    known: dict[bytes, float] = {}  # the search returns to powers that it has tried
+
     def growth(powers: Ints) -> float:
-        caps = caps_of(powers, rungs)
-        caps[prices == 0] = np.inf
-        return float(kernels().mean_log_wealth(*wagers, odds, caps) - log_charge(caps, prices, canaries))
+        key = powers.tobytes()
+        if key not in known:
+            caps = caps_of(powers, rungs)
+            caps[prices == 0] = np.inf
+            known[key] = float(kernels().mean_log_wealth(*wagers, odds, caps) - log_charge(caps, prices, canaries))
+        return known[key]
 
     powers: Ints = np.full(len(rungs), _START, dtype=np.int64)
     best = growth(powers)
