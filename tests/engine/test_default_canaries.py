@@ -1,5 +1,6 @@
 """The number of canaries that a target suggests: used if nobody gives a design, and kept in the store."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from lidp import CoinFlip
 from lidp.errors import StoreError
 from lidp.store import Store
 from lidp.target import CanaryCount
+from tests.cli.invoke import lidp as invoke
 from tests.sample_targets import CLAIM, LEAKY
 
 SUGGESTING = replace(LEAKY, canary_count=CanaryCount(8, "as a test"))
@@ -54,3 +56,13 @@ def test_a_strangers_store_is_refused_in_one_line_whatever_its_configuration(dam
         store.keep_fact("configuration", store.configuration | damage)
     with pytest.raises(StoreError):
         lidp.audit(SUGGESTING, store=tmp_path / "a.db", **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "canaries"), [((), 8), (("--canaries", 4), 4), (("--design", "leave-one-out"), 64)], ids=str
+)
+def test_the_command_follows_a_suggestion_unless_told_otherwise(capsys, options, canaries):
+    target = "tests.engine.test_default_canaries:SUGGESTING"
+    command = ("audit", target, "--epsilon", 1, "--trials", 4, "--stop-when", "never", "--json", "--quiet", *options)
+    _, out, _ = invoke(capsys, *command)
+    assert json.loads(out)["bound"]["canaries"] == canaries

@@ -10,7 +10,7 @@ import typer
 from lidp.claim import Claim, Neighbours
 from lidp.cli.executor_options import ExecutorOptions
 from lidp.cli.option_groups import with_option_groups
-from lidp.cli.options import EXIT_CODES, CanaryOptions, ClaimOptions, OutputOptions, Store
+from lidp.cli.options import EXIT_CODES, ClaimOptions, OutputOptions, Store, TargetCanaryOptions
 from lidp.cli.running import run_canary_audit
 from lidp.errors import InvalidArgument
 from lidp.mechanisms.catalogue import CATALOGUE
@@ -28,16 +28,6 @@ To audit something else, use audit-dpsgd, audit-program or audit-pair. {EXIT_COD
 
 
 _CATALOGUE_PREFIX = "catalogue:"
-_CANARIES = 64
-
-
-@dataclass(frozen=True)
-class TargetCanaryOptions(CanaryOptions):
-    """The options of an audit with canaries; a training of the catalogue has its own number of canaries."""
-
-    canaries: Annotated[
-        int | None, typer.Option(help="Canaries per trial.", show_default=f"{_CANARIES}, or as the catalogue says")
-    ] = None  # type: ignore[assignment]  # the command fills the number in
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,10 @@ def command(
 ) -> int:
     spec = parse_target(target)
     entry = find(str(spec.options["name"])) if spec.kind == "training" else None
-    default = _CANARIES if entry is None else entry.canaries
-    chosen = replace(canaries, canaries=default if canaries.canaries is None else canaries.canaries)
-    stated = claim if entry is None else _TrainingClaim(entry, claim)
-    return run_canary_audit(spec, stated, chosen, store, executor, output)
+    if entry is None:
+        return run_canary_audit(spec, claim, canaries, store, executor, output)
+    chosen = replace(canaries, canaries=entry.canaries) if canaries.canaries is None else canaries
+    return run_canary_audit(spec, _TrainingClaim(entry, claim), chosen, store, executor, output)
 
 
 def parse_target(text: str) -> TargetSpec:

@@ -10,7 +10,7 @@ import typer
 
 from lidp.cli.executor_options import ExecutorOptions
 from lidp.cli.option_groups import with_option_groups
-from lidp.cli.options import EXIT_CODES, CanaryOptions, ClaimOptions, OutputOptions, Store
+from lidp.cli.options import EXIT_CODES, ClaimOptions, OutputOptions, Store, TargetCanaryOptions
 from lidp.cli.running import run_canary_audit
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.spec import Option
@@ -51,7 +51,7 @@ def command(
     program_command: Annotated[str, typer.Argument(metavar="COMMAND", help="The program to run.", show_default=False)],
     claim: ClaimOptions,
     program: ProgramOptions,
-    canaries: CanaryOptions,
+    canaries: TargetCanaryOptions,
     store: Store = None,
     executor: ExecutorOptions,
     output: OutputOptions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 from lidp import checks
 from lidp.claim import Claim, Neighbours
 from lidp.cli.method_imports import Import, find_method, import_methods
-from lidp.designs import CoinFlip, Design, LeaveOneOut, ReplaceOne
+from lidp.designs import DEFAULT_CANARIES, CoinFlip, Design, LeaveOneOut, ReplaceOne
 from lidp.errors import InvalidArgument
 from lidp.stats.method import Method
 from lidp.stats.registry import METHODS
@@ -115,7 +115,7 @@ class CanaryOptions:
     """Canaries, trials and statistics of an audit with canaries."""
 
     design: Annotated[str, typer.Option(help="coin-flip, leave-one-out or replace-one.")] = "coin-flip"
-    canaries: Annotated[int, typer.Option(help="Canaries per trial.")] = 64
+    canaries: Annotated[int, typer.Option(help="Canaries per trial.")] = DEFAULT_CANARIES
     neighbours: Annotated[str, typer.Option(help="For coin-flip: add-remove or replace-one.")] = "add-remove"
     trials: Annotated[int, typer.Option(help="Maximum number of trials.")] = 256
     method: Annotated[
@@ -144,6 +144,11 @@ class CanaryOptions:
                 f"--method {self.method} needs parameters ({error}); give them defaults, or audit with lidp.audit(method=...)"
             ) from error
 
+    @property
+    def leaves_number_to_target(self) -> bool:
+        """Whether the target may suggest the number of canaries."""
+        return False
+
     def build_design(self) -> Design:
         """Return the design.
 
@@ -160,6 +165,26 @@ class CanaryOptions:
         if self.design == "replace-one":
             return ReplaceOne(self.canaries, self.canaries)
         raise InvalidArgument(f"design must be coin-flip, leave-one-out or replace-one, got {self.design!r}")
+
+
+@dataclass(frozen=True)
+class TargetCanaryOptions(CanaryOptions):
+    """The options of an audit whose target may suggest a number of canaries."""
+
+    canaries: Annotated[
+        int | None, typer.Option(help="Canaries per trial.", show_default=f"as the target suggests, or {DEFAULT_CANARIES}")
+    ] = None  # type: ignore[assignment]  # build_design fills the number in
+
+    def build_design(self) -> Design:
+        """See :class:`CanaryOptions`."""
+        if self.canaries is None:
+            return replace(self, canaries=DEFAULT_CANARIES).build_design()
+        return super().build_design()
+
+    @property
+    def leaves_number_to_target(self) -> bool:
+        """Whether the target may suggest the number of canaries, which it does for coin flips."""
+        return self.canaries is None and self.design == "coin-flip"
 
 
 @dataclass(frozen=True)

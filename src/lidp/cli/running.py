@@ -50,7 +50,7 @@ def run_canary_audit(
         return audit(
             spec.load(claim),
             claim=claim,
-            design=design,
+            design=None if canary_options.leaves_number_to_target else design,
             trials=canary_options.trials,
             method=method,
             independent_canaries=canary_options.independent_canaries,

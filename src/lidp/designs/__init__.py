@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lidp.designs.coin_flip import CoinFlip
+from lidp.designs.coin_flip import DEFAULT_CANARIES, CoinFlip
 from lidp.designs.design import Design, check_canary_design
 from lidp.designs.leave_one_out import LeaveOneOut
 from lidp.designs.pair_runs import PairRuns
@@ -13,6 +13,7 @@ from lidp.designs.replace_one import ReplaceOne
 from lidp.errors import InvalidArgument
 
 __all__ = [
+    "DEFAULT_CANARIES",
     "DESIGNS",
     "CoinFlip",
     "Design",

@@ -17,6 +17,9 @@ from lidp.designs.trial_record import TrialRecord
 from lidp.rounding import counted
 from lidp.streams import Purpose, draw_coins, stream
 
+DEFAULT_CANARIES = 64
+"""Canaries per trial, if neither a user nor the target says otherwise."""
+
 
 @dataclass(frozen=True)
 class CoinFlip(Design):

@@ -10,7 +10,7 @@ from typing import Any
 
 from lidp._runtime.versions import versions
 from lidp.claim import Claim
-from lidp.designs import CoinFlip, Design, design_from_json
+from lidp.designs import DEFAULT_CANARIES, CoinFlip, Design, design_from_json
 from lidp.designs.trial_record import TrialRecord
 from lidp.engine.budget import check_stored_budget, extend, keep_budget, stored_configuration
 from lidp.engine.loop import AuditLoop, read_trials
@@ -26,9 +26,6 @@ from lidp.target import PairTarget, Target
 from lidp.target_spec import TargetSpec
 from lidp.target_spec.fingerprint import fingerprint
 from lidp.trials.executors import Executor, choose_executor
-
-_CANARIES = 64
-"""Canaries of a trial, if neither a design nor the target says otherwise."""
 
 
 def audit(
@@ -190,7 +187,7 @@ def _choose_design(target: Target, claim: Claim, store: str | Path | None) -> tu
     """
     count = target.canary_count
     if count is None:
-        return target, CoinFlip(_CANARIES, claim.neighbours)
+        return target, CoinFlip(DEFAULT_CANARIES, claim.neighbours)
     number, reason = count.number, str(count)
     if store is not None and Path(store).exists():
         with Store.read(store) as opened:
