@@ -214,7 +214,7 @@ def plan(
     seconds_per_model: float | None = None,
     price_per_hour: float | None = None,
     workers: int | None = None,
-    repeats: int = 200,
+    repeats: int = 100,
     seed: int = 0,
 ) -> BudgetPlan:
     """Return how many models refute the claim with the given power if the mechanism is Gaussian and leaks more than claimed.

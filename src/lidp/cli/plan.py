@@ -36,7 +36,7 @@ def command(
     ] = None,
     price_per_hour: Annotated[float | None, typer.Option(help="Price of one worker per hour.", show_default=False)] = None,
     workers: Annotated[int | None, typer.Option(help="Workers that train at the same time.", show_default=False)] = None,
-    repeats: Annotated[int, typer.Option(help="Simulated audits per row.")] = 200,
+    repeats: Annotated[int, typer.Option(help="Simulated audits per row.")] = 100,
     as_json: options.Json = False,
 ) -> int:
     budget = plan(
