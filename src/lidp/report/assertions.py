@@ -124,6 +124,7 @@ class SessionReport:
         """Return the assertions as one HTML page, with the guarantees of :func:`lidp.report.page.render_report`."""
         return render(
             "assertions.html.j2",
+            links=None,
             report=self,
             columns=_COLUMNS,
             table_rows=[_cells(row) for row in self.rows],

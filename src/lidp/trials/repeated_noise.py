@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lidp._runtime.global_generators import seed_global_generators
+from lidp._runtime.user_code import user_code
 from lidp._runtime.workers import use_one_core
 from lidp.errors import AuditFailed, LidpError
 from lidp.streams import Purpose, stream
@@ -88,7 +89,8 @@ def count_equal_runs(setup: TrialSetup, clock: Callable[[], float] = time.monoto
             # No trial draws from a stream of this purpose, and there is no preparation step.
             rng = stream(setup.seed, trial=run + 1, purpose=Purpose.PREPARATION)
             seed_global_generators(rng)
-            output = setup.target.mechanism(data, rng)
+            with user_code():
+                output = setup.target.mechanism(data, rng)
             shown = show_output(output.value if isinstance(output, Output) else output)
             first = first or shown
             if shown is None or first is None or shown.whole != first.whole:
