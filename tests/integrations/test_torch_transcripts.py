@@ -93,6 +93,7 @@ def test_the_result_is_the_same_with_workers_store_and_resume(tmp_path):
         assert result.bound == expected.bound
 
 
+@pytest.mark.slow
 def test_false_alarms_at_an_exactly_tight_null():
     """The law of the scores is exactly the pair of the claimed curve."""
     claim = Claim.dpsgd(noise_multiplier=1.0, sampling_rate=0.5, steps=3, delta=1e-3)
@@ -101,6 +102,7 @@ def test_false_alarms_at_an_exactly_tight_null():
     assert_covers(sum(result.verdict is Verdict.REFUTED for result in results), 100, 0.05)
 
 
+@pytest.mark.slow
 def test_false_alarms_canary_by_canary_at_an_exactly_tight_null():
     claim = Claim.dpsgd(noise_multiplier=1.0, sampling_rate=0.5, steps=3, delta=1e-3)
     loop = NoisyLoop(noise=1.0, stated=1.0, steps=3)

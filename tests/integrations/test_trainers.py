@@ -47,7 +47,7 @@ def test_too_little_noise_is_refuted_under_replace_one():
     assert lidp.audit(target, claim=claim, trials=60, design=ReplaceOne(6, 6)).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("pilots", [0, 3])
+@pytest.mark.parametrize("pilots", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_false_alarms_at_an_exactly_tight_null(pilots):
     target = trainer_target(noisy_mean(1.0), loss, RECORDS, POOL, pilots=pilots)
     claim = Claim(gaussian_epsilon(1.0, 1e-3), 1e-3)

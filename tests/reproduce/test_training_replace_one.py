@@ -28,6 +28,7 @@ def test_the_papers_size_is_16_runs_of_1000_models_with_gradients_first():
     assert all(run.design.models_per_trial == 1 for run in runs)
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_the_nominal_epsilon_under_add_remove():
     run, records = small_run("measure"), SCHEDULE.records
     published = calibrate(8.0, delta=1e-5, rate=100 / records, steps=2, accountant="rdp")
@@ -38,6 +39,7 @@ def test_noise_is_that_of_the_nominal_epsilon_under_add_remove():
     assert run.target.dataset.replaces
 
 
+@pytest.mark.slow
 def test_bounds_table_counts_one_model_per_trial_and_as_many_for_tuning(tmp_path):
     rows = [row for step in ("tune", "measure") for row in small_run(step).audit(tmp_path, 4, Serial())]
     assert rows[0]["scores"].neighbours is Neighbours.REPLACE_ONE

@@ -14,6 +14,7 @@ def make_run(true_noise=1.0):
     return TranscriptRun("purchases-mlp", SCHEDULE, "dirac-gradient", 8.0, 64, "flip", 0, true_noise)
 
 
+@pytest.mark.slow
 def test_transcript_run_is_the_same_from_its_store(tmp_path):
     run = make_run()
     (audited,), (recalled,) = run.audit(tmp_path, 2, Serial()), run.recall(tmp_path)

@@ -208,6 +208,7 @@ def test_too_little_noise_is_refuted_with_few_models(canary):
     assert "0.7 times the noise" in result.target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canary", ["mislabelled", "tail-example"])
 def test_examples_as_canaries_show_a_trainer_that_does_not_clip(canary):
     options = {"canary": canary, "canaries": 8, "pilots": 4 if canary == "tail-example" else None}
