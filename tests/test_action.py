@@ -71,6 +71,7 @@ def test_an_audit_that_cannot_run_fails_the_job_and_says_so(tmp_path):
     ended, summary, output = audit(tmp_path, "audit tests.sample_targets:NONE --epsilon 1")
     assert (ended, output) == (2, "exit-code=2\n")
     assert "did not finish (exit code 2)" in summary
+    assert "\n    lidp: tests.sample_targets has no 'NONE'" in summary
 
 
 def test_arguments_are_not_run_by_the_shell(tmp_path):

@@ -84,6 +84,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Collector(config), "lidp-collector")
     report = config.getoption("--dp-report")
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise pytest.UsageError(f"--dp-report={report}: the page is HTML; choose a name that ends in .html")
     if report is not None and (config.invocation_params.dir / report).is_dir():
         raise pytest.UsageError(f"--dp-report={report} is a folder; name a file, such as {report / 'dp.html'}")
 

@@ -1,6 +1,7 @@
 """Every verdict ends with a next step: commands that exist, about the store of this audit."""
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -87,3 +88,10 @@ def test_the_steps_are_printed_apart_from_the_result_and_not_if_quiet(capsys, mo
     assert "next:" not in out
     assert "next:" not in lidp(capsys, *options, "--quiet")[2]
     assert "next:" not in lidp(capsys, *options, "--json")[2]
+
+
+def test_a_problem_comes_before_all_other_steps(tmp_path):
+    result = replace(run(SILENT, claim=Claim(1.0, 1e-5), trials=4), warnings=("all scores are 0",))
+    text = next_steps(result, tmp_path / "a.db")
+    assert text.startswith("next: solve the problem above")
+    assert commands_of(text) == []

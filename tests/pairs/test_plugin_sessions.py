@@ -206,6 +206,12 @@ def test_a_folder_is_no_page(session):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
+def test_a_page_with_another_ending_is_refused(pytester):
+    result = pytester.runpytest_subprocess("--dp-report=dp.pdf", "-p", "no:xdist")
+    result.stderr.fnmatch_lines(["*--dp-report=dp.pdf: the page is HTML; choose a name that ends in .html*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
 def suite(tmp_path):
     return Suite(failure_probability=0.01, tests=("t", "u", "u"), seed=1, scale=1.0, witnesses=tmp_path)
 

@@ -17,7 +17,12 @@ _NOISE_RATIO = 0.8
 
 def next_steps(result: AuditResult, store: Path | None) -> str:
     """Return the next steps after a verdict, as lines that begin with ``next:``."""
-    steps = _after_refutation(result, store) if result.verdict is Verdict.REFUTED else _after_no_refutation(result, store)
+    if result.warnings:
+        steps = ["solve the problem above and begin a new audit; until then, this result says little about the claim"]
+    elif result.verdict is Verdict.REFUTED:
+        steps = _after_refutation(result, store)
+    else:
+        steps = _after_no_refutation(result, store)
     return "\n".join(f"next: {step}" for step in steps)
 
 
