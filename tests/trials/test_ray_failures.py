@@ -203,6 +203,7 @@ def test_a_process_that_dies_costs_its_trial_only(ray):
     assert all(note.attempts == 1 for note in strict.notes)
 
 
+@pytest.mark.slow
 def test_a_trial_that_died_is_not_late_as_well(ray, monkeypatch):
     """Its clock stands still while its node is to be checked, which takes longer here than the time limit."""
     target = Target(Trouble("dies", 0.1), Numbers(), closeness, dataset=[0.5])
@@ -222,6 +223,7 @@ def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
     same(result, run(fragile, trials=20))
 
 
+@pytest.mark.slow
 def test_a_trial_that_hangs_is_given_up(ray):
     """The clock starts with the trial, not while it waits for a worker process to start."""
     target = Target(Trouble("hangs", 0.1), Numbers(), closeness, dataset=[0.5])

@@ -76,6 +76,7 @@ def start(arguments, folder):
     return subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_an_audit_whose_driver_and_node_were_killed_is_resumed(nodes, file, tmp_path):
     """On the same cluster: every trial once, the result that of one process."""
     store = tmp_path / "a.db"
