@@ -217,6 +217,16 @@ def test_false_alarms_at_an_exactly_tight_null(options):
 
 
 @pytest.mark.slow
+def test_false_alarms_of_the_defaults_for_other_optimizers_at_an_exactly_tight_null():
+    """With AdamW, scores use all steps and the number of canaries is chosen, without being asked for."""
+    script = Script(epochs=1, batch=RECORDS, noise=1.0, optimizer=torch.optim.AdamW)
+    target = opacus_target(script, some_records()).target
+    assert target.name.endswith("all steps")
+    audits = (lidp.audit(target, claim=Claim.gaussian(1.0, delta=1e-3), seed=seed, trials=4) for seed in range(100))
+    assert_covers(sum(result.verdict is Verdict.REFUTED for result in audits), 100, 0.05)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
 def test_correct_scripts_stand_in_20_of_20_audits(mode):
     opacus = opacus_target(Script(mode=mode), some_records(), scores="transcript")

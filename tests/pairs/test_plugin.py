@@ -8,30 +8,23 @@ import pytest
 
 from lidp import InvalidArgument
 from lidp.integrations.assertions import NotPrivate, Suite, share_of_call
+from tests.pairs.plugin_suites import LAPLACE
 from tests.waiting import PATIENCE
 
 pytest_plugins = ["pytester"]
 
-SUITE = """
-    import pytest
+SUITE = f"""
+import pytest
+{LAPLACE}
+@pytest.mark.parametrize("start", range(3))
+def test_right(assert_private, start):
+    assert_private(Laplace(1.0), start, start + 1, epsilon=1.0, runs=5_000)
 
-    class Laplace:
-        def __init__(self, scale):
-            self.scale = scale
-        def __call__(self, count, rng):
-            return count + rng.laplace(0, self.scale)
-        def many(self, count, size, rng):
-            return count + rng.laplace(0, self.scale, size)
+def test_wrong(assert_private):
+    assert_private(Laplace(0.4), 0, 1, epsilon=1.0, delta=1e-6, runs=5_000)
 
-    @pytest.mark.parametrize("start", range(3))
-    def test_right(assert_private, start):
-        assert_private(Laplace(1.0), start, start + 1, epsilon=1.0, runs=5_000)
-
-    def test_wrong(assert_private):
-        assert_private(Laplace(0.4), 0, 1, epsilon=1.0, delta=1e-6, runs=5_000)
-
-    def test_other():
-        pass
+def test_other():
+    pass
 """
 
 

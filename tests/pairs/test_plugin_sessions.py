@@ -7,24 +7,17 @@ from threading import Barrier
 import pytest
 
 from lidp.integrations.assertions import NotPrivate, Suite
+from tests.pairs.plugin_suites import LAPLACE
 from tests.waiting import PATIENCE
 
 pytest_plugins = ["pytester"]
 
-MECHANISMS = """
+MECHANISMS = f"""
 import os, pathlib
 import pytest
-
-class Laplace:
-    def __init__(self, scale):
-        self.scale = scale
-    def __call__(self, count, rng):
-        return count + rng.laplace(0, self.scale)
-    def many(self, count, size, rng):
-        return count + rng.laplace(0, self.scale, size)
-
+{LAPLACE}
 RIGHT, WRONG = Laplace(1.0), Laplace(0.2)
-attempts = {}
+attempts = {{}}
 
 def attempt(name):
     attempts[name] = attempts.get(name, 0) + 1
