@@ -7,15 +7,17 @@ rounds counts: the machine may be shared.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
 import numba
 import numpy as np
 
-from benchmarks.training import BATCH, CLASSES, FEATURES, NETWORKS, RECORDS, ROUNDS, floor, ours
-from lidp._compiled import clipped_gradients, dp_sgd, noise, products
+from benchmarks.training import BATCH, CLASSES, FEATURES, NETWORKS, RECORDS, ROUNDS, floor, images, ours
+from lidp._compiled import clipped_gradients, dp_sgd, noise, panels, prefetching
 from lidp._runtime.workers import use_one_core
+from lidp.errors import InvalidData
 from lidp.training import DPSGD, Kind, Network, TrainingSet
 from lidp.training.gradients import RandomSigns
 
@@ -36,7 +38,7 @@ Runs = dict[str, Callable[[], float]]
 
 
 @numba.njit(nogil=True)
-def steps_up_to(part, steps, x, y, theta, widths, words, lanes):
+def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes):
     """Run steps, each only up to a part by its number in PARTS; as in ``dp_sgd.train``, with Poisson batches and no canaries."""
     capacity = 2 * BATCH
     batch, labels, squares = np.empty(capacity, np.int64), np.zeros(capacity, np.int64), np.empty(capacity)
@@ -46,18 +48,34 @@ def steps_up_to(part, steps, x, y, theta, widths, words, lanes):
     gradient, drawn = np.zeros(theta.shape[0], np.float32), np.zeros(4096, np.float32)
     no_x, no_y, one = np.empty((0, widths[0]), np.float32), np.empty(0, np.int64), np.float32(1.0)
     upcoming, count = np.empty(capacity, np.int64), 0
+    workspace = panels.new_workspace(widths, capacity)
+    label_counts, sorted_batch = np.empty(CLASSES + 1, np.int64), np.empty(capacity, np.int64)
     for _ in range(steps):
         batch, upcoming = upcoming, batch
         b = count
         count = min(dp_sgd.poisson_batch(words, BATCH / RECORDS, RECORDS, upcoming), capacity)
         if part >= 1:
+            if panels.uses_panels(widths[0], widths[1]):
+                dp_sgd.sort_by_label(batch[:b], y, label_counts, sorted_batch)
             dp_sgd.take_examples(
-                x, np.float32(1 / 255), y, no_x, no_y, batch[:b], 0, RECORDS, widths[0], activations, squares, labels
+                x,
+                np.float32(1 / 255),
+                y,
+                row_squares,
+                no_x,
+                no_y,
+                batch[:b],
+                0,
+                RECORDS,
+                widths[0],
+                activations,
+                squares,
+                labels,
             )
         if part == 1:
-            products.prefetch_rows(x, upcoming[:count])  # later parts do it meanwhile
+            prefetching.prefetch_rows(x, upcoming[:count])  # later parts do it meanwhile
         if part >= 2:
-            clipped_gradients.forward(theta, widths, b, activations, x, upcoming[:count])
+            clipped_gradients.forward(theta, widths, b, activations, workspace, x, upcoming[:count])
         if part >= 3:
             clipped_gradients.signal_outputs(widths, labels[:b], activations, signals)
         if part >= 4:
@@ -65,7 +83,7 @@ def steps_up_to(part, steps, x, y, theta, widths, words, lanes):
         if part >= 5:
             clipped_gradients.clip_examples(widths, one, norms[:b], largest[:b], activations, signals, factors[:b])
         if part >= 6:
-            clipped_gradients.weighted_sums(widths, factors[:b], activations, signals, gradient)
+            clipped_gradients.weighted_sums(widths, factors[:b], activations, signals, workspace, gradient)
         for first in range(0, theta.shape[0] if part >= 7 else 0, drawn.shape[0]):
             chunk = theta[first : first + drawn.shape[0]]
             noise.fill_noise(lanes, drawn[: chunk.shape[0]], one)
@@ -88,13 +106,14 @@ def part_runs(x: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], steps: int)
     """Return for each part the time per step up to it."""
     network = Network(FEATURES, CLASSES, hidden)
     widths, start = np.array(network.widths), network.initial(np.random.default_rng(0))
+    row_squares = dp_sgd.square_rows(x, np.float32(1 / 255))
 
     def run(part: int) -> float:
         rng = np.random.default_rng(0)
         words, lanes = rng.integers(0, 2**64, 4, dtype=np.uint64), rng.integers(0, 2**32, (4, noise.LANES), dtype=np.uint32)
         theta = start.copy()
         began = time.process_time()
-        steps_up_to(part, steps, x, y, theta, widths, words, lanes)
+        steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes)
         return (time.process_time() - began) / steps
 
     return {name: lambda part=part: run(part) for part, name in enumerate(PARTS)}
@@ -135,8 +154,10 @@ def whole_runs(x: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], steps: int
 
 def main() -> None:
     use_one_core()
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 256, (RECORDS, FEATURES), dtype=np.uint8), rng.integers(0, CLASSES, RECORDS)
+    try:
+        x, y = images()
+    except InvalidData as error:
+        sys.exit(f"not measured: {error}")
     for name, hidden in NETWORKS.items():
         steps = 20 if hidden else 400
         whole = whole_runs(x, y, hidden, 5 * steps)

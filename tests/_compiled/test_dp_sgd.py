@@ -8,13 +8,16 @@ from scipy import stats
 
 from lidp._compiled import dp_sgd
 from lidp._compiled.noise import LANES
+from lidp._compiled.panels import new_workspace
 from lidp.streams import Purpose, trial_words
 from lidp.training.gradients import NO_SIGNS as NO_CANARIES
 from lidp.training.gradients import RandomGradients, RandomSigns, signed_gradient, words_and_sizes
 from tests.training import brute_force
 
-# Layers of few outputs go through loops in blocks of five and two, of many through matrix products; with a remainder and without.
-NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2), (9, 10), (4, 33, 6), (3, 40)]
+# Layers of few outputs go through loops in blocks of five and two, of many through matrix products, with a remainder and without;
+# those of a multiple of 64 outputs through panels.
+NETWORKS = [(5, 3), (5, 4, 3), (6, 7, 5, 4), (3, 2, 2, 2, 2), (9, 10), (4, 33, 6), (3, 40), (7, 64, 5)]
+WIDE = (70, 128, 64, 3)
 
 NO_SIGNS = words_and_sizes(NO_CANARIES)
 
@@ -42,7 +45,10 @@ def compiled_sum(theta, widths, x, y, clip):
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
-    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, activations, signals, np.float32(clip), gradient, x, y[:0])
+    workspace = new_workspace(np.array(widths), batch)
+    dp_sgd.clipped_sum(
+        theta, np.array(widths), y, squares, activations, signals, np.float32(clip), workspace, gradient, x, y[:0]
+    )
     return gradient
 
 
@@ -70,6 +76,16 @@ def test_a_batch_equals_the_sum_of_explicit_gradients(widths, batch, clip):
         for a, b in zip(x, y, strict=True)
     )
     np.testing.assert_allclose(compiled_sum(theta, widths, x, y, clip), expected, rtol=1e-5, atol=1e-6 * lengths)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("clip", [0.0, 0.5, 1e3], ids=["off", "some clipped", "none clipped"])
+def test_a_batch_of_sparse_examples_equals_the_sum_of_explicit_gradients(share, clip):
+    theta, x, y = some(WIDE, 21, seed=4)
+    theta *= np.float32(0.2)
+    x *= np.random.default_rng(5).random(x.shape) < share
+    expected = brute_force.clipped_sum(theta, WIDE, x, y, clip)
+    np.testing.assert_allclose(compiled_sum(theta, WIDE, x, y, clip), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_large_inputs_do_not_overflow():
@@ -131,7 +147,7 @@ def test_clipping_holds_for_extreme_features_parameters_and_clip_norms(widths):
         assert np.linalg.norm(total.astype(float)) <= clip * (1 + 1e-4), (clip, x, theta)
 
 
-@pytest.mark.parametrize("widths", [(5, 3), (5, 4, 3), (4, 33, 6)])
+@pytest.mark.parametrize("widths", [(5, 3), (5, 4, 3), (4, 33, 6), (4, 64, 6)])
 @pytest.mark.parametrize("size", LARGE)
 @pytest.mark.parametrize("planted", [False, True], ids=["record", "canary"])
 def test_one_record_changes_a_step_by_at_most_the_clipping_norm(widths, size, planted):
@@ -202,13 +218,14 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
     np.testing.assert_allclose(trained, theta, rtol=1e-4, atol=1e-5)
 
 
-def test_features_stored_as_bytes_train_the_same_model():
-    widths = (12, 5)
+@pytest.mark.parametrize("widths", [(12, 5), (12, 64, 5)])
+@pytest.mark.parametrize("steps", [1, 4], ids=["norms once per step", "norms once per training"])
+def test_features_stored_as_bytes_train_the_same_model(widths, steps):
     values = np.random.default_rng(3).integers(0, 256, (30, 12), dtype=np.uint8)
     y = np.random.default_rng(4).integers(0, 5, 30)
     extras = (np.ones((2, 12), np.float32), np.array([1, 4]))
-    _, compact = run(widths, values, y, steps=4, clip=0.3, extras=extras, unit=1 / 255)
-    _, plain = run(widths, values * np.float32(1 / 255), y, steps=4, clip=0.3, extras=extras)
+    _, compact = run(widths, values, y, steps=steps, clip=0.3, extras=extras, unit=1 / 255)
+    _, plain = run(widths, values * np.float32(1 / 255), y, steps=steps, clip=0.3, extras=extras)
     np.testing.assert_array_equal(compact, plain)
 
 

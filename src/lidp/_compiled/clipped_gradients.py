@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from lidp._compiled import panels
 from lidp._compiled.compiler import compiled
 from lidp._compiled.products import FAST, ZERO, back_products, inner_products, outer_products
 from lidp._compiled.softmax import output_signals
@@ -58,18 +59,23 @@ def add_multiple(total, factor, row):  # pragma: no cover  # compiled
 
 
 @compiled(fastmath=FAST)
-def forward(theta, widths, b, activations, x, upcoming):  # pragma: no cover  # compiled
+def forward(theta, widths, b, activations, workspace, x, upcoming):  # pragma: no cover  # compiled
     """Compute the activations of all layers from those of the first, and the scores of the classes.
 
     Meanwhile, memory fetches the rows ``upcoming`` of ``x`` into the cache.
     """
     layers = widths.shape[0] - 1
-    start, weight = 0, 0
+    start, weight, bits = 0, 0, 0
     for layer in range(layers):
         inputs, outputs = widths[layer], widths[layer + 1]
         below = _layer(activations, start, b, inputs)
         above = _layer(activations, start + b * inputs, b, outputs)
-        inner_products(below, _layer(theta, weight, outputs, inputs), above, x, upcoming if layer == 0 else upcoming[:0])
+        weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
+        row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
+        if panels.uses_panels(inputs, outputs):
+            panels.inner_products(below, weights, row_bits, above, workspace, x, soon)
+        else:
+            inner_products(below, weights, above, x, soon)
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
         lowest = ZERO if layer < layers - 1 else np.float32(-np.inf)
         for i in range(b):
@@ -145,10 +151,13 @@ def clip_examples(widths, clip, norms, largest_inputs, activations, signals, fac
 
 
 @compiled(fastmath=FAST)
-def weighted_sums(widths, factors, activations, signals, gradient):  # pragma: no cover  # compiled
-    """Sum the gradients of the examples, each times its factor; the signals are multiplied by the factors."""
+def weighted_sums(widths, factors, activations, signals, workspace, gradient):  # pragma: no cover  # compiled
+    """Sum the gradients of the examples, each times its factor; the signals are multiplied by the factors.
+
+    ``workspace`` is as :func:`forward` leaves it for the same batch.
+    """
     b = factors.shape[0]
-    start, signal_start, weight = 0, 0, 0
+    start, signal_start, weight, bits = 0, 0, 0, 0
     for layer in range(widths.shape[0] - 1):
         inputs, outputs = widths[layer], widths[layer + 1]
         signal = _layer(signals, signal_start, b, outputs)
@@ -159,7 +168,12 @@ def weighted_sums(widths, factors, activations, signals, gradient):  # pragma: n
             for j in range(outputs):
                 row[j] *= factors[i]
                 bias[j] += row[j]
-        outer_products(signal, _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs))
+        below, sums = _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs)
+        row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
+        if panels.uses_panels(inputs, outputs):
+            panels.outer_products(signal, below, row_bits, sums, workspace)
+        else:
+            outer_products(signal, below, sums)
         start += b * inputs
         signal_start += b * outputs
         weight += (inputs + 1) * outputs
@@ -167,24 +181,24 @@ def weighted_sums(widths, factors, activations, signals, gradient):  # pragma: n
 
 @compiled(fastmath=FAST)
 def clipped_sum(
-    theta, widths, labels, squares, activations, signals, clip, gradient, x, upcoming
+    theta, widths, labels, squares, activations, signals, clip, workspace, gradient, x, upcoming
 ):  # pragma: no cover  # compiled
     """Sum the per-example gradients of the cross-entropy over a batch, each scaled to norm at most ``clip``.
 
     ``activations[: b * widths[0]]`` holds the b examples, and ``squares`` the squares of their norms. The rest of ``activations``,
-    and ``signals``, are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping. Meanwhile, memory
-    fetches the rows ``upcoming`` of ``x`` into the cache.
+    ``signals`` and ``workspace`` are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping. Meanwhile,
+    memory fetches the rows ``upcoming`` of ``x`` into the cache.
 
     Guarantee: with a clipping norm above 0, an example adds a vector of norm at most ``clip`` (up to rounding), whatever its
     features: where single precision overflows or underflows, :func:`_add_clipped_gradient` computes it.
     """
     b = labels.shape[0]
     norms, largest_inputs, factors = np.empty(b), np.empty(b), np.empty(b, np.float32)
-    forward(theta, widths, b, activations, x, upcoming)
+    forward(theta, widths, b, activations, workspace, x, upcoming)
     signal_outputs(widths, labels, activations, signals)
     backward(theta, widths, squares, activations, signals, norms, largest_inputs)
     recomputed = clip_examples(widths, clip, norms, largest_inputs, activations, signals, factors)
-    weighted_sums(widths, factors, activations, signals, gradient)
+    weighted_sums(widths, factors, activations, signals, workspace, gradient)
     if recomputed:
         for i in range(b):
             if factors[i] == ZERO:
@@ -265,8 +279,15 @@ def _add_clipped_gradient(theta, widths, features, label, clip, gradient):  # pr
 
 
 @compiled(fastmath=FAST)
-def scaled_copy(target, source, unit):  # pragma: no cover  # compiled
-    """Copy a row times ``unit``; return the square of its norm."""
+def copy_scaled(target, source, unit):  # pragma: no cover  # compiled
+    """Copy a row times ``unit``."""
+    for j in range(target.shape[0]):
+        target[j] = np.float32(source[j]) * unit
+
+
+@compiled(fastmath=FAST)
+def copy_and_square(target, source, unit):  # pragma: no cover  # compiled
+    """Copy a row times ``unit``; return the square of the copy's norm."""
     square = ZERO
     for j in range(target.shape[0]):
         value = np.float32(source[j]) * unit

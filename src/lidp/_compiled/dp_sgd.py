@@ -12,18 +12,30 @@ from lidp._compiled.clipped_gradients import (
     ONE,
     add_multiple,
     clipped_sum,
+    copy_and_square,
+    copy_scaled,
     project_examples,
     project_gradients,
-    scaled_copy,
 )
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
+from lidp._compiled.panels import new_workspace, uses_panels
 from lidp._compiled.products import FAST, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
 from lidp._compiled.signs import add_signs, project_signs
 from lidp._compiled.transcripts import add_epoch_step, add_step
 
-__all__ = ["LANES", "clipped_sum", "poisson_batch", "shuffle", "take_examples", "train", "update"]
+__all__ = [
+    "LANES",
+    "clipped_sum",
+    "poisson_batch",
+    "shuffle",
+    "sort_by_label",
+    "square_rows",
+    "take_examples",
+    "train",
+    "update",
+]
 _CHUNK = 4096  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
 
 
@@ -71,20 +83,56 @@ def _next_batch(state, rate, batch_size, poisson, size, order, used, batch):  # 
 
 
 @compiled()
+def square_rows(x, unit):  # pragma: no cover  # compiled
+    """Return the squares of the norms of all rows times ``unit``."""
+    squares, row = np.empty(x.shape[0]), np.empty(x.shape[1], np.float32)
+    for i in range(x.shape[0]):
+        squares[i] = copy_and_square(row, x[i], unit)
+    return squares
+
+
+@compiled()
+def sort_by_label(batch, y, counts, buffer):  # pragma: no cover  # compiled
+    """Sort the records of a batch by label, because examples with one label have many zeros in common; canaries come last.
+
+    ``counts`` and ``buffer`` are buffers for one number per label and one more, and for a batch.
+    """
+    last = counts.shape[0] - 1
+    counts[:] = 0
+    for i in range(batch.shape[0]):
+        counts[y[batch[i]] if batch[i] < y.shape[0] else last] += 1
+    start = 0
+    for label in range(last + 1):
+        counts[label], start = start, start + counts[label]
+    for i in range(batch.shape[0]):
+        label = y[batch[i]] if batch[i] < y.shape[0] else last
+        buffer[counts[label]] = batch[i]
+        counts[label] += 1
+    batch[:] = buffer[: batch.shape[0]]
+
+
+@compiled()
 def take_examples(
-    x, unit, y, extra_x, extra_y, batch, first, end, features, activations, squares, labels,
+    x, unit, y, row_squares, extra_x, extra_y, batch, first, end, features, activations, squares, labels,
 ):  # fmt: skip  # pragma: no cover  # compiled
-    """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are."""
+    """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are.
+
+    ``row_squares`` holds the squares of the norms of the rows of ``x``, or nothing.
+    """
     rows, taken = x.shape[0], 0
     for i in range(batch.shape[0]):
         record = batch[i]
         if first <= record < end:
             target = activations[taken * features : (taken + 1) * features]
             if record < rows:
-                squares[taken] = scaled_copy(target, x[record], unit)
+                if row_squares.shape[0]:
+                    copy_scaled(target, x[record], unit)
+                    squares[taken] = row_squares[record]
+                else:
+                    squares[taken] = copy_and_square(target, x[record], unit)
                 labels[taken] = y[record]
             else:
-                squares[taken] = scaled_copy(target, extra_x[record - rows], ONE)
+                squares[taken] = copy_and_square(target, extra_x[record - rows], ONE)
                 labels[taken] = extra_y[record - rows]
             taken += 1
     return taken
@@ -135,6 +183,7 @@ def train(
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
     signals = np.empty(capacity * upper_widths, np.float32)
+    workspace = new_workspace(widths, max(capacity, watched_x.shape[0]))
     gradient = np.zeros(theta.shape[0], np.float32)
     chunk_noise = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)
@@ -151,16 +200,24 @@ def train(
     watched_squares = np.zeros(watched_examples)
     watched_activations = np.empty(watched_examples * all_widths, np.float32)
     watched_signals = np.empty(watched_examples * upper_widths, np.float32)
+    # Norms that are needed more than once are computed once.
+    row_squares = square_rows(x[: rows if steps * rate > 1 else 0], unit)
+    sorts = uses_panels(features, widths[1])
+    label_counts, sorted_batch = np.empty(widths[-1] + 1, np.int64), np.empty(capacity, np.int64)
     count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, size, batch)
     for step in range(steps):
+        if sorts:
+            sort_by_label(batch[:count], y, label_counts, sorted_batch)
         taken = take_examples(
-            x, unit, y, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
+            x, unit, y, row_squares, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
             features, activations, squares, labels,
         )  # fmt: skip
         next_count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, used, next_batch)
         upcoming = next_batch[:next_count]
         if taken:
-            clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, gradient, x, upcoming)
+            clipped_sum(
+                theta, widths, labels[:taken], squares, activations, signals, clip, workspace, gradient, x, upcoming
+            )
         else:
             gradient[:] = ZERO
         if watches_all:
@@ -169,10 +226,13 @@ def train(
             before[k] = gradient[watched_coordinates[k]]
         if watched_examples and extras:  # planted examples by themselves, so that the sum of the others is known
             taken = take_examples(
-                x, unit, y, extra_x, extra_y, batch[:count], rows, examples, features, activations, squares, labels
-            )
+                x, unit, y, row_squares, extra_x, extra_y, batch[:count], rows, examples,
+                features, activations, squares, labels,
+            )  # fmt: skip
             if taken:
-                clipped_sum(theta, widths, labels[:taken], squares, activations, signals, clip, scratch, x, upcoming[:0])
+                clipped_sum(
+                    theta, widths, labels[:taken], squares, activations, signals, clip, workspace, scratch, x, upcoming[:0]
+                )
                 add_multiple(gradient, ONE, scratch)
         for i in range(count):
             record = batch[i] - examples
@@ -185,7 +245,9 @@ def train(
                 add_multiple(gradient, ONE, gradients[record])
         if watched_examples:  # their gradients at the parameters of this step, clipped as claimed
             for k in range(watched_examples):
-                watched_squares[k] = scaled_copy(watched_activations[k * features : (k + 1) * features], watched_x[k], ONE)
+                watched_squares[k] = copy_and_square(
+                    watched_activations[k * features : (k + 1) * features], watched_x[k], ONE
+                )
             clipped_sum(
                 theta,
                 widths,
@@ -194,6 +256,7 @@ def train(
                 watched_activations,
                 watched_signals,
                 np.float32(claimed[2]),
+                workspace,
                 scratch,
                 x,
                 upcoming[:0],

@@ -11,38 +11,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import binding
 from numba import types
 
 from lidp._compiled.compiler import compiled
-from lidp._compiled.vectors import LANES, SINGLES, Memory, Vector, built, loop, number, prefetch, sums_of_lanes
+from lidp._compiled.prefetching import prefetch_rows
+from lidp._compiled.vectors import LANES, Memory, built, loop, number, shape_of, sums_of_lanes, zeros
 
 ZERO = np.float32(0.0)
 FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 """Fast-math flags that allow reordering sums but, unlike ``fastmath=True``, do not assume that there are no infinities."""
-_WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f"))
+WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f"))
 _FEW_OUTPUTS = 32
-_MAX_OUTPUTS = 1024 if _WIDE_REGISTERS else _FEW_OUTPUTS  # up to this number, tiles are faster than a general product
+_MAX_OUTPUTS = 1024 if WIDE_REGISTERS else _FEW_OUTPUTS  # up to this number, tiles are faster than a general product
 _MAX_INPUTS = 1024  # of layers with more than few outputs; the rows of a tile fit into the first-level cache
 _OUTPUTS = 5  # of a tile
-_ROWS = _VECTORS = 4 if _WIDE_REGISTERS else 1  # of a tile, so that its sums fit into registers
-
-
-@compiled()
-def prefetch_rows(x, batch):  # pragma: no cover  # compiled
-    """Ask for all cache lines of the rows of a batch, without waiting for them; higher numbers are no rows of ``x``."""
-    line = 64 // x.itemsize
-    for i in range(batch.shape[0]):
-        if batch[i] < x.shape[0]:
-            row = x[batch[i]]
-            for j in range(0, x.shape[1], line):
-                prefetch(row, j)
-
-
-def _shape(context: Any, builder: Any, kind: types.Array, array: Any) -> Any:
-    """Return the numbers of rows and columns of a matrix."""
-    shape = context.make_array(kind)(context, builder, array).shape
-    return builder.extract_value(shape, 0), builder.extract_value(shape, 1)
+_ROWS = _VECTORS = 4 if WIDE_REGISTERS else 1  # of a tile, so that its sums fit into registers
 
 
 def _inner_tile(rows: int, outputs: int) -> Any:
@@ -58,7 +42,7 @@ def _inner_tile(rows: int, outputs: int) -> Any:
                 Memory(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
             )
             (_, inputs), (_, width) = (
-                _shape(context, builder, kind, array) for kind, array in ((below, arguments[0]), (out, arguments[2]))
+                shape_of(context, builder, kind, array) for kind, array in ((below, arguments[0]), (out, arguments[2]))
             )
             row_numbers = [builder.add(arguments[3], number(i)) for i in range(rows)]
             output_numbers = [builder.add(arguments[4], number(j)) for j in range(outputs)]
@@ -74,7 +58,7 @@ def _inner_tile(rows: int, outputs: int) -> Any:
                     added += [totals[j * rows + i] + features[i] * factors for i in range(rows)]
                 return tuple(added)
 
-            totals = loop(builder, builder.sdiv(inputs, number(LANES)), _zeros(builder, rows * outputs), add_vector)
+            totals = loop(builder, builder.sdiv(inputs, number(LANES)), zeros(builder, rows * outputs), add_vector)
             sums = iter(sums_of_lanes(totals))
             for output in output_numbers:
                 for row in row_numbers:
@@ -86,16 +70,12 @@ def _inner_tile(rows: int, outputs: int) -> Any:
     return compute
 
 
-def _zeros(builder: Any, count: int) -> tuple[Vector, ...]:
-    return (Vector(builder, ir.Constant(SINGLES, [0.0] * LANES)),) * count
-
-
 _inner_block, _inner_row = _inner_tile(_ROWS, _OUTPUTS), _inner_tile(1, _OUTPUTS)
 _inner_column, _inner_item = _inner_tile(_ROWS, 1), _inner_tile(1, 1)
 
 
 @compiled()
-def _fits_tiles(inputs, outputs):  # pragma: no cover  # compiled
+def fits_tiles(inputs, outputs):  # pragma: no cover  # compiled
     """Whether tiles are faster than a general product for a layer."""
     return outputs <= _FEW_OUTPUTS or (outputs <= _MAX_OUTPUTS and inputs <= _MAX_INPUTS)
 
@@ -126,7 +106,7 @@ def inner_products(below, weights, out, x, upcoming):  # pragma: no cover  # com
     """
     rows, inputs = below.shape
     outputs = weights.shape[0]
-    if not _fits_tiles(inputs, outputs):
+    if not fits_tiles(inputs, outputs):
         prefetch_rows(x, upcoming)
         np.dot(below, weights.T, out)
         return
@@ -157,7 +137,7 @@ def _outer_tile(outputs: int, vectors: int, *, transposed: bool = True) -> Any:
                 Memory(context, builder, kind, array) for kind, array in zip(signature.args, arguments[:3], strict=False)
             )
             (_, signal_width), (rows, input_width) = (
-                _shape(context, builder, kind, array) for kind, array in ((signal, arguments[0]), (below, arguments[1]))
+                shape_of(context, builder, kind, array) for kind, array in ((signal, arguments[0]), (below, arguments[1]))
             )
             first_output, first_input = arguments[3:]
             offsets = [number(LANES * v) for v in range(vectors)]
@@ -173,7 +153,7 @@ def _outer_tile(outputs: int, vectors: int, *, transposed: bool = True) -> Any:
                     added += [totals[j * vectors + v] + factor * features[v] for v in range(vectors)]
                 return tuple(added)
 
-            totals = loop(builder, rows, _zeros(builder, outputs * vectors), add_row)
+            totals = loop(builder, rows, zeros(builder, outputs * vectors), add_row)
             for j in range(outputs):
                 start = builder.add(builder.mul(builder.add(first_output, number(j)), input_width), first_input)
                 for v, offset in enumerate(offsets):
@@ -197,7 +177,7 @@ def outer_products(signal, below, out):  # pragma: no cover  # compiled
     """Compute ``signal.T @ below``, in tiles whose sums fit into registers."""
     rows, inputs = below.shape
     outputs = signal.shape[1]
-    if not _fits_tiles(inputs, outputs):
+    if not fits_tiles(inputs, outputs):
         np.dot(signal.T, below, out)
         return
     whole, wide, narrow = outputs - outputs % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE
@@ -224,7 +204,7 @@ def back_products(signal, weights, out):  # pragma: no cover  # compiled
     """Compute ``signal @ weights``, in tiles whose sums fit into registers."""
     rows, outputs = signal.shape
     inputs = weights.shape[1]
-    if not _fits_tiles(inputs, outputs):
+    if not fits_tiles(inputs, outputs):
         np.dot(signal, weights, out)
         return
     whole, wide, narrow = rows - rows % _OUTPUTS, inputs - inputs % _WIDE, inputs - inputs % _SINGLE

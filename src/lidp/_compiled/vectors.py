@@ -133,6 +133,9 @@ class Vector:
         return self._new(self.builder.call(function, [self.value, *others]))
 
 
+State = tuple[Vector, ...]
+
+
 def polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
     """Return the value at ``x`` of a polynomial; the coefficient of the highest power comes first."""
     total = x * 0.0 + coefficients[0] if len(coefficients) == 1 else x * coefficients[0] + coefficients[1]
@@ -163,6 +166,38 @@ def sums_of_lanes(vectors: Sequence[Vector]) -> list[ir.Value]:
         width //= 2
     builder = folded[0].builder
     return [builder.extract_element(folded[k // LANES].value, ir.Constant(_SHORT, k % LANES)) for k in range(len(vectors))]
+
+
+def transpose(lines: Sequence[Vector]) -> list[Vector]:
+    """Return the columns of a square of LANES vectors."""
+    builder, half = lines[0].builder, LANES // 2
+    merged = [[lane for k in part for lane in (k, LANES + k)] for part in (range(half), range(half, LANES))]
+    columns = list(lines)
+    for _ in range(LANES.bit_length() - 1):
+        columns = [
+            Vector(builder, builder.shuffle_vector(one.value, other.value, ir.Constant(WORDS, lanes)))
+            for one, other in zip(columns[:half], columns[half:], strict=True)
+            for lanes in merged
+        ]
+    return columns
+
+
+def nonzero_bits(numbers: Vector) -> ir.Value:
+    """Return a word of 64 bits whose lowest LANES say which numbers are not 0; NaN is not."""
+    builder = numbers.builder
+    compared = builder.fcmp_unordered("!=", numbers.value, ir.Constant(SINGLES, [0.0] * LANES))
+    return builder.zext(builder.bitcast(compared, ir.IntType(LANES)), _LONG)
+
+
+def zeros(builder: ir.IRBuilder, count: int) -> State:
+    """Return so many vectors of zeros."""
+    return (Vector(builder, ir.Constant(SINGLES, [0.0] * LANES)),) * count
+
+
+def shape_of(context: Any, builder: ir.IRBuilder, kind: types.Array, array: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return the numbers of rows and columns of a matrix."""
+    shape = context.make_array(kind)(context, builder, array).shape
+    return builder.extract_value(shape, 0), builder.extract_value(shape, 1)
 
 
 def in_all_lanes(builder: ir.IRBuilder, number: ir.Value) -> Vector:
@@ -206,24 +241,63 @@ def number(value: int) -> ir.Value:
     return ir.Constant(_LONG, value)
 
 
-State = tuple[Vector, ...]
-
-
 def loop(builder: ir.IRBuilder, count: ir.Value, state: State, body: Callable[[ir.Value, State], State]) -> State:
     """Build a loop that applies ``body(i, state)`` for each i below ``count``; return the state after it."""
+    return _loop(
+        builder,
+        number(0),
+        lambda i: builder.icmp_signed("<", i, count),
+        lambda i: builder.add(i, number(1)),
+        state,
+        body,
+    )
+
+
+def loop_over_bits(
+    builder: ir.IRBuilder, words: ir.Value, count: ir.Value, state: State, body: Callable[[ir.Value, State], State]
+) -> State:
+    """Build a loop that applies ``body(i, state)`` for each bit i that is set in ``count`` words; return the state after it."""
+    kind = ir.FunctionType(_LONG, [_LONG, ir.IntType(1)])
+    trailing_zeros = cgutils.get_or_insert_function(builder.module, kind, "llvm.cttz.i64")
+
+    def of_word(k: ir.Value, state: State) -> State:
+        first = builder.mul(k, number(64))
+        return _loop(
+            builder,
+            builder.load(builder.gep(words, [k])),
+            lambda left: builder.icmp_unsigned("!=", left, number(0)),
+            lambda left: builder.and_(left, builder.sub(left, number(1))),
+            state,
+            lambda left, state: body(
+                builder.add(first, builder.call(trailing_zeros, [left, ir.Constant(ir.IntType(1), 1)])), state
+            ),
+        )
+
+    return loop(builder, count, state, of_word)
+
+
+def _loop(
+    builder: ir.IRBuilder,
+    start: ir.Value,
+    goes_on: Callable[[ir.Value], ir.Value],
+    following: Callable[[ir.Value], ir.Value],
+    state: State,
+    body: Callable[[ir.Value, State], State],
+) -> State:
+    """Build a loop over the values of a whole number of 64 bits."""
     before = builder.block
     head, inside, after = (builder.append_basic_block(name) for name in ("head", "inside", "after"))
     builder.branch(head)
     builder.position_at_end(head)
-    i = builder.phi(_LONG)
+    value = builder.phi(_LONG)
     variables = [builder.phi(part.value.type) for part in state]
-    i.add_incoming(number(0), before)
+    value.add_incoming(start, before)
     for variable, part in zip(variables, state, strict=True):
         variable.add_incoming(part.value, before)
-    builder.cbranch(builder.icmp_signed("<", i, count), inside, after)
+    builder.cbranch(goes_on(value), inside, after)
     builder.position_at_end(inside)
-    changed = body(i, tuple(Vector(builder, variable) for variable in variables))
-    i.add_incoming(builder.add(i, number(1)), builder.block)
+    changed = body(value, tuple(Vector(builder, variable) for variable in variables))
+    value.add_incoming(following(value), builder.block)
     for variable, part in zip(variables, changed, strict=True):
         variable.add_incoming(part.value, builder.block)
     builder.branch(head)
@@ -233,19 +307,3 @@ def loop(builder: ir.IRBuilder, count: ir.Value, state: State, body: Callable[[i
 
 built: Any = intrinsic
 """The decorator of functions that return a signature and a generator of instructions."""
-
-
-@built
-def prefetch(_typing, array, _index):
-    """Ask for the cache line of an item of a one-dimensional contiguous array, without waiting for it."""
-
-    def generate(context, builder, _signature, arguments):
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, _SHORT, _SHORT, _SHORT])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch")
-        read, keep, of_data = 0, 2, 1  # keep: in the second-level cache
-        builder.call(function, [place, *(ir.Constant(_SHORT, flag) for flag in (read, keep, of_data))])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
