@@ -20,6 +20,7 @@ from lidp._compiled.clipped_gradients import (
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
 from lidp._compiled.panels import new_workspace, uses_panels
+from lidp._compiled.prefetching import prefetch_items
 from lidp._compiled.products import FAST, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
 from lidp._compiled.signs import add_signs, project_signs
@@ -214,6 +215,8 @@ def train(
         )  # fmt: skip
         next_count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, used, next_batch)
         upcoming = next_batch[:next_count]
+        prefetch_items(y, upcoming)
+        prefetch_items(row_squares, upcoming)
         if taken:
             clipped_sum(
                 theta, widths, labels[:taken], squares, activations, signals, clip, workspace, gradient, x, upcoming

@@ -30,6 +30,14 @@ def prefetch(_typing, array, _index):
 
 
 @compiled()
+def prefetch_items(array, batch):  # pragma: no cover  # compiled
+    """Ask for items of a one-dimensional array by their numbers, without waiting for them; higher numbers are no items."""
+    for i in range(batch.shape[0]):
+        if batch[i] < array.shape[0]:
+            prefetch(array, batch[i])
+
+
+@compiled()
 def prefetch_rows(x, batch):  # pragma: no cover  # compiled
     """Ask for all cache lines of the rows of a batch, without waiting for them; higher numbers are no rows of ``x``."""
     line = 64 // x.itemsize
