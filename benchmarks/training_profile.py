@@ -48,14 +48,14 @@ def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes):
     gradient, drawn = np.zeros(theta.shape[0], np.float32), np.zeros(4096, np.float32)
     no_x, no_y, one = np.empty((0, widths[0]), np.float32), np.empty(0, np.int64), np.float32(1.0)
     upcoming, count = np.empty(capacity, np.int64), 0
-    workspace = panels.new_workspace(widths, capacity)
+    workspace = panels.new_workspace(widths, capacity, BATCH)
     label_counts, sorted_batch = np.empty(CLASSES + 1, np.int64), np.empty(capacity, np.int64)
     for _ in range(steps):
         batch, upcoming = upcoming, batch
         b = count
         count = min(dp_sgd.poisson_batch(words, BATCH / RECORDS, RECORDS, upcoming), capacity)
         if part >= 1:
-            if panels.uses_panels(widths[0], widths[1]):
+            if panels.uses_panels(workspace, widths[0], widths[1]):
                 dp_sgd.sort_by_label(batch[:b], y, label_counts, sorted_batch)
             dp_sgd.take_examples(
                 x,

@@ -71,8 +71,8 @@ def forward(theta, widths, b, activations, workspace, x, upcoming):  # pragma: n
         below = _layer(activations, start, b, inputs)
         above = _layer(activations, start + b * inputs, b, outputs)
         weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
-        row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
-        if panels.uses_panels(inputs, outputs):
+        if panels.uses_panels(workspace, inputs, outputs):
+            row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.inner_products(below, weights, row_bits, above, workspace, x, soon)
         else:
             inner_products(below, weights, above, x, soon)
@@ -169,8 +169,8 @@ def weighted_sums(widths, factors, activations, signals, workspace, gradient):  
                 row[j] *= factors[i]
                 bias[j] += row[j]
         below, sums = _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs)
-        row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
-        if panels.uses_panels(inputs, outputs):
+        if panels.uses_panels(workspace, inputs, outputs):
+            row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.outer_products(signal, below, row_bits, sums, workspace)
         else:
             outer_products(signal, below, sums)

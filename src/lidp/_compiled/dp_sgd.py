@@ -96,19 +96,19 @@ def square_rows(x, unit):  # pragma: no cover  # compiled
 def sort_by_label(batch, y, counts, buffer):  # pragma: no cover  # compiled
     """Sort the records of a batch by label, because examples with one label have many zeros in common; canaries come last.
 
-    ``counts`` and ``buffer`` are buffers for one number per label and one more, and for a batch.
+    ``counts`` has an item for each label and one for canaries; ``buffer`` is at least as long as the batch.
     """
     last = counts.shape[0] - 1
     counts[:] = 0
     for i in range(batch.shape[0]):
-        counts[y[batch[i]] if batch[i] < y.shape[0] else last] += 1
+        counts[np.int64(y[batch[i]]) if batch[i] < y.shape[0] else last] += 1
     start = 0
     for label in range(last + 1):
         counts[label], start = start, start + counts[label]
     for i in range(batch.shape[0]):
-        label = y[batch[i]] if batch[i] < y.shape[0] else last
-        buffer[counts[label]] = batch[i]
-        counts[label] += 1
+        group = np.int64(y[batch[i]]) if batch[i] < y.shape[0] else last
+        buffer[counts[group]] = batch[i]
+        counts[group] += 1
     batch[:] = buffer[: batch.shape[0]]
 
 
@@ -118,7 +118,7 @@ def take_examples(
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are.
 
-    ``row_squares`` holds the squares of the norms of the rows of ``x``, or nothing.
+    ``row_squares`` holds the squares of the norms of the rows of ``x``, or is empty; then they are computed here.
     """
     rows, taken = x.shape[0], 0
     for i in range(batch.shape[0]):
@@ -184,7 +184,7 @@ def train(
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
     signals = np.empty(capacity * upper_widths, np.float32)
-    workspace = new_workspace(widths, max(capacity, watched_x.shape[0]))
+    workspace = new_workspace(widths, max(capacity, watched_x.shape[0]), rate * size if poisson else batch_size)
     gradient = np.zeros(theta.shape[0], np.float32)
     chunk_noise = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)
@@ -203,7 +203,7 @@ def train(
     watched_signals = np.empty(watched_examples * upper_widths, np.float32)
     # Norms that are needed more than once are computed once.
     row_squares = square_rows(x[: rows if steps * rate > 1 else 0], unit)
-    sorts = uses_panels(features, widths[1])
+    sorts = uses_panels(workspace, features, widths[1])
     label_counts, sorted_batch = np.empty(widths[-1] + 1, np.int64), np.empty(capacity, np.int64)
     count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, size, batch)
     for step in range(steps):

@@ -34,6 +34,7 @@ PANEL = LANES * _VECTORS
 """Outputs of a panel."""
 _BLOCK = 4  # rows of a batch, or features, whose sums are computed together
 _WORD = 64  # bits
+_FEWEST_ROWS = 64  # of batches for which the transposing of weights pays
 _NO_BITS, _ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
 
@@ -41,12 +42,14 @@ _ONE = np.uint64(1)
 class Workspace(NamedTuple):
     """Buffers for the products of all layers; :func:`new_workspace` makes them."""
 
+    usual_rows: Any
+    """the usual number of rows of a batch"""
     panel: Any
     """a panel of weights, or of their gradient"""
     row_bits: Any
-    """for each layer and each row of a batch, which of its inputs are not 0"""
+    """for each layer with panels and each row of a batch, which inputs are not 0"""
     block_bits: Any
-    """the same for blocks of rows or of features, of one layer"""
+    """for one product: which inputs are not 0 in a block of rows, or in which rows a block of inputs is not 0"""
 
 
 @compiled()
@@ -55,24 +58,39 @@ def _words(bits):  # pragma: no cover  # compiled
 
 
 @compiled()
-def uses_panels(inputs, outputs):  # pragma: no cover  # compiled
-    """Whether panels are faster than other products for a layer."""
-    return WIDE_REGISTERS and outputs % PANEL == 0 and fits_tiles(inputs, outputs)
+def _suits_panels(inputs, outputs, rows):  # pragma: no cover  # compiled
+    """Whether panels are faster than other products for a layer, at least if half of the inputs are 0."""
+    return WIDE_REGISTERS and outputs % PANEL == 0 and rows >= _FEWEST_ROWS and fits_tiles(inputs, outputs)
 
 
 @compiled()
-def new_workspace(widths, rows):  # pragma: no cover  # compiled
-    """Return buffers for batches of up to ``rows`` rows and layers of these widths."""
+def new_workspace(widths, rows, usual_rows):  # pragma: no cover  # compiled
+    """Return buffers for batches of up to ``rows`` rows and layers of these widths.
+
+    Which layers use panels depends on the usual number of rows. It does not depend on the batch: otherwise, rounding would let the
+    gradient of a record depend on how many others there are.
+    """
     all_words, most_words, most_inputs = 0, 0, 0
     for layer in range(widths.shape[0] - 1):
-        words = _words(widths[layer])
-        all_words += words
-        most_words, most_inputs = max(most_words, words), max(most_inputs, widths[layer])
-    blocks = _words(most_inputs) * _WORD // _BLOCK + _WORD
-    block_bits = max(rows * most_words + most_words, blocks * _words(rows) + rows * _words(blocks))
+        if _suits_panels(widths[layer], widths[layer + 1], usual_rows):
+            words = _words(widths[layer])
+            all_words += words
+            most_words, most_inputs = max(most_words, words), max(most_inputs, widths[layer])
+    bits_of_rows = (rows + 1) * most_words
+    most_blocks = most_words * _WORD // _BLOCK + _WORD  # rounded up to whole words, as in outer_products
+    bits_of_blocks = most_blocks * _words(rows) + rows * _words(most_blocks)
     return Workspace(
-        np.empty(most_inputs * PANEL, np.float32), np.empty(rows * all_words, np.uint64), np.empty(block_bits, np.uint64)
+        usual_rows,
+        np.empty(most_inputs * PANEL, np.float32),
+        np.empty(rows * all_words, np.uint64),
+        np.empty(max(bits_of_rows, bits_of_blocks) if most_inputs else 0, np.uint64),
     )
+
+
+@compiled()
+def uses_panels(workspace, inputs, outputs):  # pragma: no cover  # compiled
+    """Whether the products of a layer go through panels."""
+    return _suits_panels(inputs, outputs, workspace.usual_rows)
 
 
 @compiled()
@@ -128,16 +146,16 @@ def _fill_panel(weights, first, panel):  # pragma: no cover  # compiled
 
 
 @compiled()
-def _empty_panel(panel, first, weights):  # pragma: no cover  # compiled
-    """Write a panel, transposed, to the weights of the outputs from ``first`` on."""
+def _write_panel(panel, first, gradient):  # pragma: no cover  # compiled
+    """Copy a panel, transposed, into the gradient of the weights of the outputs from ``first`` on."""
     inputs = panel.shape[0]
     whole = inputs - inputs % LANES
     for column in range(0, PANEL, LANES):
         for k in range(0, whole, LANES):
-            _transpose_block(panel, weights, k, column, first + column, k)
+            _transpose_block(panel, gradient, k, column, first + column, k)
     for column in range(PANEL):
         for k in range(whole, inputs):
-            weights[first + column, k] = panel[k, column]
+            gradient[first + column, k] = panel[k, column]
 
 
 @built
@@ -169,8 +187,8 @@ def _sum_tile(count: int) -> Any:
     """Return a function that adds up rows of ``vectors`` times factors, for a block of ``count`` sums of PANEL numbers each.
 
     Sum n is the sum over i of factor ``first + n * step_n + i * step_i`` times the PANEL numbers of ``vectors`` in row i from
-    column ``start`` on, for those i whose bit is set in ``bits[line]``. It is written n rows below item ``target`` of ``sums``.
-    Factors and items are counted row by row. The sums stay in registers.
+    column ``start`` on, for those i whose bit is set in ``bits[line]``. It goes to ``sums``, n rows below the item with flat index
+    ``target``. Factors have flat indices, too. The sums stay in registers.
     """
 
     @built
@@ -255,7 +273,10 @@ def inner_products(below, weights, row_bits, out, workspace, x, upcoming):  # pr
 
 @compiled()
 def outer_products(signal, below, row_bits, out, workspace):  # pragma: no cover  # compiled
-    """Compute ``signal.T @ below``, given which inputs of each row are not 0. Signals must be finite where inputs are 0."""
+    """Compute ``signal.T @ below``, given which inputs of each row are not 0.
+
+    Where inputs are 0, signals that are not finite may count as 0. Clipped signals are finite.
+    """
     rows, inputs = below.shape
     whole = inputs - inputs % _BLOCK
     blocks = (inputs + _BLOCK - 1) // _BLOCK
@@ -269,7 +290,7 @@ def outer_products(signal, below, row_bits, out, workspace):  # pragma: no cover
             _sum_block(below, k, 1, inputs, bits, k // _BLOCK, signal, first, panel, k * PANEL)
         for k in range(whole, inputs):
             _sum_one(below, k, 1, inputs, bits, k // _BLOCK, signal, first, panel, k * PANEL)
-        _empty_panel(panel, first, out)
+        _write_panel(panel, first, out)
 
 
 @compiled()
@@ -285,8 +306,7 @@ def _fold_blocks(row_bits, bits):  # pragma: no cover  # compiled
             word = (word | (word >> np.uint64(6))) & np.uint64(0x000F000F000F000F)
             word = (word | (word >> np.uint64(12))) & np.uint64(0x000000FF000000FF)
             word = (word | (word >> np.uint64(24))) & np.uint64(0xFFFF)
-            if source // _BLOCK < bits.shape[1]:
-                bits[i, source // _BLOCK] |= word << np.uint64(source % _BLOCK * (_WORD // _BLOCK))
+            bits[i, source // _BLOCK] |= word << np.uint64(source % _BLOCK * (_WORD // _BLOCK))
 
 
 @compiled()

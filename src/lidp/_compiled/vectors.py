@@ -169,7 +169,7 @@ def sums_of_lanes(vectors: Sequence[Vector]) -> list[ir.Value]:
 
 
 def transpose(lines: Sequence[Vector]) -> list[Vector]:
-    """Return the columns of a square of LANES vectors."""
+    """Return the columns of the matrix whose rows are these LANES vectors."""
     builder, half = lines[0].builder, LANES // 2
     merged = [[lane for k in part for lane in (k, LANES + k)] for part in (range(half), range(half, LANES))]
     columns = list(lines)
@@ -183,7 +183,7 @@ def transpose(lines: Sequence[Vector]) -> list[Vector]:
 
 
 def nonzero_bits(numbers: Vector) -> ir.Value:
-    """Return a word of 64 bits whose lowest LANES say which numbers are not 0; NaN is not."""
+    """Return a word of 64 bits whose lowest LANES say which numbers are not 0; the bit of NaN is set."""
     builder = numbers.builder
     compared = builder.fcmp_unordered("!=", numbers.value, ir.Constant(SINGLES, [0.0] * LANES))
     return builder.zext(builder.bitcast(compared, ir.IntType(LANES)), _LONG)
