@@ -38,7 +38,7 @@ Runs = dict[str, Callable[[], float]]
 
 
 @numba.njit(nogil=True)
-def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes):
+def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace):
     """Run steps, each only up to a part by its number in PARTS; as in ``dp_sgd.train``, with Poisson batches and no canaries."""
     capacity = 2 * BATCH
     batch, labels, squares = np.empty(capacity, np.int64), np.zeros(capacity, np.int64), np.empty(capacity)
@@ -48,7 +48,6 @@ def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes):
     gradient, drawn = np.zeros(theta.shape[0], np.float32), np.zeros(4096, np.float32)
     no_x, no_y, one = np.empty((0, widths[0]), np.float32), np.empty(0, np.int64), np.float32(1.0)
     upcoming, count = np.empty(capacity, np.int64), 0
-    workspace = panels.new_workspace(widths, capacity, BATCH)
     label_counts, sorted_batch = np.empty(CLASSES + 1, np.int64), np.empty(capacity, np.int64)
     for _ in range(steps):
         batch, upcoming = upcoming, batch
@@ -107,13 +106,14 @@ def part_runs(x: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], steps: int)
     network = Network(FEATURES, CLASSES, hidden)
     widths, start = np.array(network.widths), network.initial(np.random.default_rng(0))
     row_squares = dp_sgd.square_rows(x, np.float32(1 / 255))
+    workspace = panels.new_workspace(network.widths, 2 * BATCH, BATCH)
 
     def run(part: int) -> float:
         rng = np.random.default_rng(0)
         words, lanes = rng.integers(0, 2**64, 4, dtype=np.uint64), rng.integers(0, 2**32, (4, noise.LANES), dtype=np.uint32)
         theta = start.copy()
         began = time.process_time()
-        steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes)
+        steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace)
         return (time.process_time() - began) / steps
 
     return {name: lambda part=part: run(part) for part, name in enumerate(PARTS)}

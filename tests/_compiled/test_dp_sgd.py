@@ -45,7 +45,7 @@ def compiled_sum(theta, widths, x, y, clip):
     signals = np.zeros(batch * sum(widths[1:]), np.float32)
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
-    workspace = new_workspace(np.array(widths), batch, 64)
+    workspace = new_workspace(widths, batch, 64)
     dp_sgd.clipped_sum(
         theta, np.array(widths), y, squares, activations, signals, np.float32(clip), workspace, gradient, x, y[:0]
     )
@@ -171,10 +171,12 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
     vectors = np.empty((0, len(theta)), np.float32) if gradients is None else gradients
     coordinate_indices, values = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
+    size = len(y) + len(extra_y) + len(vectors) + len(values) + len((signs or NO_SIGNS)[1])
+    workspace = dp_sgd.workspace_for(widths, size, rate, float(batch or len(y)), poisson, 0)
     dp_sgd.train(
         x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, *(signs or NO_SIGNS), theta,
         np.array(widths), steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
-        words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)),
+        words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)), workspace,
     )  # fmt: skip
     return start, theta
 

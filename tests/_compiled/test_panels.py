@@ -30,7 +30,7 @@ def sparse(rows, columns, share, seed=0):
 def forward(below, weights, upcoming=NONE_UPCOMING):
     """Return the outputs, the bits of the rows and the workspace; check that nothing else is written."""
     (rows, inputs), outputs = below.shape, len(weights)
-    workspace = new_workspace(np.array([inputs, outputs]), rows, 64)
+    workspace = new_workspace((inputs, outputs), rows, 64)
     row_bits = np.zeros((rows, -(-inputs // 64)), np.uint64)
     out = np.full((rows + 1, outputs), np.float32(7.0))
     inner_products(below, weights, row_bits, out[:rows], workspace, below, upcoming)
@@ -96,7 +96,7 @@ def test_bits_of_rows_are_folded_and_transposed(rows, inputs):
 
 def test_one_workspace_serves_batches_of_any_size_in_any_order():
     below, weights, signal = sparse(40, 70, 0.5), sparse(64, 70, 1.0, 1), sparse(40, 64, 1.0, 2)
-    workspace = new_workspace(np.array([70, 64]), 40, 64)
+    workspace = new_workspace((70, 64), 40, 64)
     for rows in (40, 1, 17, 40, 3):
         row_bits, out, gradient = np.zeros((rows, 2), np.uint64), np.empty((rows, 64), np.float32), np.empty_like(weights)
         inner_products(below[:rows], weights, row_bits, out, workspace, below, NONE_UPCOMING)
@@ -122,6 +122,5 @@ def test_batches_are_sorted_by_label_with_canaries_last():
 def test_panels_serve_wide_layers_and_large_batches_on_processors_with_wide_registers(
     inputs, outputs, usual_rows, expected
 ):
-    workspace = new_workspace(np.array([inputs, outputs]), 120, usual_rows)
-    assert panels.uses_panels(workspace, inputs, outputs) == (expected and panels.WIDE_REGISTERS)
-    assert (workspace.panel.size > 0) == panels.uses_panels(workspace, inputs, outputs)
+    workspace = new_workspace((inputs, outputs), 120, usual_rows)
+    assert (workspace is not None) == panels.uses_panels(workspace, inputs, outputs) == (expected and panels.WIDE_REGISTERS)

@@ -71,11 +71,11 @@ def forward(theta, widths, b, activations, workspace, x, upcoming):  # pragma: n
         below = _layer(activations, start, b, inputs)
         above = _layer(activations, start + b * inputs, b, outputs)
         weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
-        if panels.uses_panels(workspace, inputs, outputs):
+        if workspace is None or not panels.uses_panels(workspace, inputs, outputs):
+            inner_products(below, weights, above, x, soon)
+        else:
             row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.inner_products(below, weights, row_bits, above, workspace, x, soon)
-        else:
-            inner_products(below, weights, above, x, soon)
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
         lowest = ZERO if layer < layers - 1 else np.float32(-np.inf)
         for i in range(b):
@@ -169,11 +169,11 @@ def weighted_sums(widths, factors, activations, signals, workspace, gradient):  
                 row[j] *= factors[i]
                 bias[j] += row[j]
         below, sums = _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs)
-        if panels.uses_panels(workspace, inputs, outputs):
+        if workspace is None or not panels.uses_panels(workspace, inputs, outputs):
+            outer_products(signal, below, sums)
+        else:
             row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.outer_products(signal, below, row_bits, sums, workspace)
-        else:
-            outer_products(signal, below, sums)
         start += b * inputs
         signal_start += b * outputs
         weight += (inputs + 1) * outputs

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from lidp._compiled.clipped_gradients import (
 )
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
-from lidp._compiled.panels import new_workspace, uses_panels
+from lidp._compiled.panels import Workspace, new_workspace, uses_panels
 from lidp._compiled.prefetching import prefetch_items
 from lidp._compiled.products import FAST, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
@@ -27,16 +28,9 @@ from lidp._compiled.signs import add_signs, project_signs
 from lidp._compiled.transcripts import add_epoch_step, add_step
 
 __all__ = [
-    "LANES",
-    "clipped_sum",
-    "poisson_batch",
-    "shuffle",
-    "sort_by_label",
-    "square_rows",
-    "take_examples",
-    "train",
-    "update",
-]
+    "LANES", "clipped_sum", "poisson_batch", "shuffle", "sort_by_label", "square_rows", "take_examples", "train", "update",
+    "workspace_for",
+]  # fmt: skip
 _CHUNK = 4096  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
 
 
@@ -146,12 +140,28 @@ def update(theta, gradient, noise, step_size):  # pragma: no cover  # compiled
         theta[j] -= step_size * (gradient[j] + noise[j])
 
 
+@compiled()
+def _capacity(size, rate, batch_size, poisson):  # pragma: no cover  # compiled
+    """Return the largest number of records that a batch may have."""
+    expected = rate * size
+    largest = np.int64(expected + 10.0 * math.sqrt(expected) + 16.0) if poisson else np.int64(batch_size)
+    return min(largest, size)
+
+
+def workspace_for(
+    widths: Sequence[int], size: int, rate: float, batch_size: float, poisson: bool, watched: int
+) -> Workspace | None:
+    """Return buffers for training on ``size`` records, canaries included, with so many watched examples; None if not needed."""
+    rows = max(_capacity(size, rate, batch_size, poisson), watched)
+    return new_workspace(widths, rows, rate * size if poisson else batch_size)
+
+
 @compiled(nogil=True, fastmath=FAST)
 def train(
     x, unit, y, extra_x, extra_y, gradients, coordinates, values, sign_words, sign_sizes, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
     watched_x, watched_y, watched_gradients, watched_coordinates, watched_values,
-    watched_sign_words, watched_sign_sizes, claimed, evidence,
+    watched_sign_words, watched_sign_sizes, claimed, evidence, workspace,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Run DP-SGD from ``theta``, in place.
 
@@ -166,6 +176,8 @@ def train(
     canaries. :func:`add_step` adds what its inner product with the gradient of each watched canary tells to ``evidence``, under
     the ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per
     epoch, :func:`add_epoch_step` does.
+
+    ``workspace`` is what :func:`workspace_for` returns.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras
@@ -177,14 +189,12 @@ def train(
         all_widths += widths[layer]
         if layer > 0:
             upper_widths += widths[layer]
-    capacity = np.int64(rate * size + 10.0 * math.sqrt(rate * size) + 16.0) if poisson else np.int64(batch_size)
-    capacity = min(capacity, size)
+    capacity = _capacity(size, rate, batch_size, poisson)
     batch, next_batch = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     labels = np.empty(capacity, np.int64)
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
     signals = np.empty(capacity * upper_widths, np.float32)
-    workspace = new_workspace(widths, max(capacity, watched_x.shape[0]), rate * size if poisson else batch_size)
     gradient = np.zeros(theta.shape[0], np.float32)
     chunk_noise = np.zeros(_CHUNK, np.float32)
     order = np.arange(0 if poisson else size)

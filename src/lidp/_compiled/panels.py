@@ -9,6 +9,8 @@ are 0 in all four; gradients for four features at a time, which skip the rows in
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +42,9 @@ _ONE = np.uint64(1)
 
 
 class Workspace(NamedTuple):
-    """Buffers for the products of all layers; :func:`new_workspace` makes them."""
+    """Buffers for the products of layers that use panels; :func:`new_workspace` makes them."""
 
-    usual_rows: Any
+    usual_rows: float
     """the usual number of rows of a batch"""
     panel: Any
     """a panel of weights, or of their gradient"""
@@ -63,33 +65,32 @@ def _suits_panels(inputs, outputs, rows):  # pragma: no cover  # compiled
     return WIDE_REGISTERS and outputs % PANEL == 0 and rows >= _FEWEST_ROWS and fits_tiles(inputs, outputs)
 
 
-@compiled()
-def new_workspace(widths, rows, usual_rows):  # pragma: no cover  # compiled
-    """Return buffers for batches of up to ``rows`` rows and layers of these widths.
+def new_workspace(widths: Sequence[int], rows: int, usual_rows: float) -> Workspace | None:
+    """Return buffers for batches of up to ``rows`` rows and layers of these widths; None if no layer uses panels.
 
-    Which layers use panels depends on the usual number of rows. It does not depend on the batch: otherwise, rounding would let the
-    gradient of a record depend on how many others there are.
+    Without a workspace, code for panels is not even compiled. Which layers use panels depends on the usual number of rows, not on
+    the batch: otherwise, rounding would let the gradient of a record depend on how many others there are.
     """
-    all_words, most_words, most_inputs = 0, 0, 0
-    for layer in range(widths.shape[0] - 1):
-        if _suits_panels(widths[layer], widths[layer + 1], usual_rows):
-            words = _words(widths[layer])
-            all_words += words
-            most_words, most_inputs = max(most_words, words), max(most_inputs, widths[layer])
-    bits_of_rows = (rows + 1) * most_words
-    most_blocks = most_words * _WORD // _BLOCK + _WORD  # rounded up to whole words, as in outer_products
-    bits_of_blocks = most_blocks * _words(rows) + rows * _words(most_blocks)
+    layers = [inputs for inputs, outputs in itertools.pairwise(widths) if _suits_panels(inputs, outputs, usual_rows)]
+    if not layers:
+        return None
+    words, inputs = [_words(width) for width in layers], max(layers)
+    bits_of_rows = (rows + 1) * max(words)
+    blocks = _words(-(-inputs // _BLOCK)) * _WORD
+    bits_of_blocks = blocks * _words(rows) + rows * _words(blocks)
     return Workspace(
-        usual_rows,
-        np.empty(most_inputs * PANEL, np.float32),
-        np.empty(rows * all_words, np.uint64),
-        np.empty(max(bits_of_rows, bits_of_blocks) if most_inputs else 0, np.uint64),
+        float(usual_rows),
+        np.empty(inputs * PANEL, np.float32),
+        np.empty(rows * sum(words), np.uint64),
+        np.empty(max(bits_of_rows, bits_of_blocks), np.uint64),
     )
 
 
 @compiled()
 def uses_panels(workspace, inputs, outputs):  # pragma: no cover  # compiled
     """Whether the products of a layer go through panels."""
+    if workspace is None:
+        return False
     return _suits_panels(inputs, outputs, workspace.usual_rows)
 
 

@@ -128,13 +128,16 @@ class DPSGD:
         watched = 0 if self.claimed is None or records.watched is None else len(records.watched)
         evidence = new_evidence(watched, self.steps)
         order = np.argsort(watched_coordinates[0], kind="stable")  # the compiled loop reads coordinates in ascending order
+        poisson = self.sampling is Sampling.POISSON
+        schedule = float(self.rate), float(self.batch_size), poisson
+        workspace = dp_sgd.workspace_for(self.network.widths, len(records), *schedule, len(watched_examples[0]))
         dp_sgd.train(
             records.x, np.float32(records.unit), records.y, *examples,
             records.gradients(self.network.size), *coordinates, *records.signs, theta, np.array(self.network.widths),
-            self.steps, float(self.rate), float(self.batch_size), self.sampling is Sampling.POISSON,
+            self.steps, *schedule,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
             *watched_examples, records.watched_gradients(self.network.size), *(part[order] for part in watched_coordinates),
-            *records.watched_signs, np.ones(3) if self.claimed is None else self.claimed.numbers, evidence,
+            *records.watched_signs, np.ones(3) if self.claimed is None else self.claimed.numbers, evidence, workspace,
         )  # fmt: skip
         if self.claimed is None:
             return theta, None
