@@ -30,7 +30,8 @@ from lidp.training import DPSGD, Kind, Network, TrainingSet
 
 RECORDS, FEATURES, CLASSES, BATCH = 60_000, 784, 10, 100
 ROUNDS = 7
-EPOCHS = 30  # of the linear model's trainings: ours computes the norms of all records once per training
+STEPS = {"linear": 30 * RECORDS // BATCH, "MLP 256-256": 50}
+"""Steps of our trainings; whole ones of the linear model, since the norms of all records are computed once per training."""
 TURN = 0.25  # seconds per round, at least
 PRODUCT = 1024  # rows and columns of the matrices whose product gives the floor
 NETWORKS = {"linear": (), "MLP 256-256": (256, 256)}
@@ -162,10 +163,10 @@ def compare() -> None:
     x, y = images()
     no_zeros = np.random.default_rng(0).integers(1, 256, x.shape, dtype=np.uint8)
     for name, hidden in NETWORKS.items():
-        steps, own_steps = (10, 50) if hidden else (100, EPOCHS * RECORDS // BATCH)
+        steps = 10 if hidden else 100
         ways: dict[str, tuple[Steps, int]] = {
-            "lidp": (ours(x, y, hidden), own_steps),
-            "lidp, no zeros": (ours(no_zeros, y, hidden), own_steps),
+            "lidp": (ours(x, y, hidden), STEPS[name]),
+            "lidp, no zeros": (ours(no_zeros, y, hidden), STEPS[name]),
             "floor": (floor(hidden), 1),
         }
         for label, make in {

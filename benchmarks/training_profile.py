@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from benchmarks.training import BATCH, CLASSES, FEATURES, NETWORKS, RECORDS, ROUNDS, floor, images, ours
+from benchmarks.training import BATCH, CLASSES, FEATURES, NETWORKS, RECORDS, ROUNDS, STEPS, floor, images, ours
 from lidp._compiled import clipped_gradients, dp_sgd, noise, panels, prefetching
 from lidp._runtime.workers import use_one_core
 from lidp.errors import InvalidData
@@ -160,7 +160,7 @@ def main() -> None:
         sys.exit(f"not measured: {error}")
     for name, hidden in NETWORKS.items():
         steps = 20 if hidden else 400
-        whole = whole_runs(x, y, hidden, 5 * steps)
+        whole = whole_runs(x, y, hidden, STEPS[name])
         seconds = best_seconds(part_runs(x, y, hidden, steps) | whole)
         totals = [0.0] + [seconds[part] for part in PARTS]
         differences = {part: after - before for part, before, after in zip(PARTS, totals, totals[1:], strict=False)}

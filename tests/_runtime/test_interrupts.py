@@ -27,7 +27,13 @@ def test_a_stop_signal_to_the_process_group_keeps_finished_trials(tmp_path, stop
     path = tmp_path / "a.db"
     command = [*AUDIT, "--store", str(path), "--workers", str(workers)]
     process = subprocess.Popen(
-        command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # it is ignored if nohup started the tests
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     before = wait_for_more(path)
     os.killpg(process.pid, stop_signal)
