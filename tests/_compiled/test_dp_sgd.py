@@ -193,6 +193,7 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
     """Three steps without noise on the full batch, with canaries of each kind among the records."""
     _, x, y = some(widths, 70 if 64 in widths else 12, seed=5)  # panels serve large batches
     start, *_ = some(widths, 1)
+    batch = 64 if 64 in widths else 10
     rng = np.random.default_rng(6)
     extras = (rng.standard_normal((2, widths[0])).astype(np.float32), rng.integers(0, widths[-1], 2))
     vectors = rng.standard_normal((3, len(start))).astype(np.float32)
@@ -203,7 +204,7 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
         x,
         y,
         steps=3,
-        batch=10,
+        batch=batch,
         clip=0.3,
         extras=extras,
         gradients=vectors,
@@ -216,7 +217,7 @@ def test_full_batch_steps_match_the_reference_with_every_kind_of_canary(widths):
         total += vectors.sum(axis=0)
         total += sum(signed_gradient(canary, len(start)) for canary in signs)
         np.add.at(total, coordinate_indices, values)
-        theta -= 0.5 / 10 * total
+        theta -= 0.5 / batch * total
     np.testing.assert_allclose(trained, theta, rtol=1e-4, atol=1e-5)
 
 

@@ -153,7 +153,7 @@ def workspace_for(
 ) -> Workspace | None:
     """Return buffers for training on ``size`` records, canaries included, with so many watched examples; None if not needed."""
     rows = max(_capacity(size, rate, batch_size, poisson), watched)
-    return new_workspace(widths, rows, rate * size if poisson else batch_size)
+    return new_workspace(widths, rows, batch_size)
 
 
 @compiled(nogil=True, fastmath=FAST)
