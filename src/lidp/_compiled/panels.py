@@ -69,7 +69,8 @@ def new_workspace(widths: Sequence[int], rows: int, usual_rows: float) -> Worksp
     """Return buffers for batches of up to ``rows`` rows and layers of these widths; None if no layer uses panels.
 
     Without a workspace, code for panels is not even compiled. Which layers use panels depends on the usual number of rows, a
-    constant of the training, and not on batches or records: otherwise, rounding would let the gradient of a record depend on others.
+    constant of the training, and not on batches or records: otherwise, rounding would let the gradient of a record depend on
+    others.
     """
     layers = [inputs for inputs, outputs in itertools.pairwise(widths) if _suits_panels(inputs, outputs, usual_rows)]
     if not layers:
