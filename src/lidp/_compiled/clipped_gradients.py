@@ -71,6 +71,7 @@ def forward(theta, widths, b, activations, workspace, x, upcoming):  # pragma: n
         below = _layer(activations, start, b, inputs)
         above = _layer(activations, start + b * inputs, b, outputs)
         weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
+        # The compiler leaves the other branch out if there is no workspace.
         if workspace is None or not panels.uses_panels(workspace, inputs, outputs):
             inner_products(below, weights, above, x, soon)
         else:
