@@ -33,21 +33,23 @@ PARTS = (
     "update",
 )
 CANARIES = 64
+UNIT = np.float32(1 / 255)
 EPOCHS_RECORDS = 6_000  # few, so that every batch has a canary
 FEW_RECORDS = 1_500  # few enough to stay in the cache
 Runs = dict[str, Callable[[], float]]
 
 
 @numba.njit(nogil=True)
-def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace):
+def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace, source):
     """Run steps, each only up to a part by its number in PARTS; as in ``dp_sgd.train``, with Poisson batches and no canaries."""
     capacity = 2 * BATCH
     batch, labels, squares = np.empty(capacity, np.int64), np.zeros(capacity, np.int64), np.empty(capacity)
+    rows, signal_squares = np.empty(capacity, np.int64), np.empty(capacity, np.float32)
     activations = np.zeros(capacity * widths.sum(), np.float32)
     signals = np.zeros(capacity * widths[1:].sum(), np.float32)
     norms, largest, factors = np.empty(capacity), np.empty(capacity), np.ones(capacity, np.float32)
     gradient, drawn = np.zeros(theta.shape[0], np.float32), np.zeros(4096, np.float32)
-    no_x, no_y, one = np.empty((0, widths[0]), np.float32), np.empty(0, np.int64), np.float32(1.0)
+    one = np.float32(1.0)
     upcoming, count = np.empty(capacity, np.int64), 0
     label_counts, sorted_batch = np.empty(CLASSES + 1, np.int64), np.empty(capacity, np.int64)
     for _ in range(steps):
@@ -57,33 +59,23 @@ def steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, wor
         if part >= 1:
             if panels.uses_panels(workspace, widths[0], widths[1]):
                 dp_sgd.sort_by_label(batch[:b], y, label_counts, sorted_batch)
-            dp_sgd.take_examples(
-                x,
-                np.float32(1 / 255),
-                y,
-                row_squares,
-                no_x,
-                no_y,
-                batch[:b],
-                0,
-                RECORDS,
-                widths[0],
-                activations,
-                squares,
-                labels,
-            )
+            dp_sgd.take_examples(x, UNIT, y, row_squares, batch[:b], 0, rows, labels, squares)
+            if source is None:
+                dp_sgd.copy_examples(x, UNIT, rows[:b], widths[0], activations)
         if part == 1:
             prefetching.prefetch_rows(x, upcoming[:count])  # later parts do it meanwhile
         if part >= 2:
-            clipped_gradients.forward(theta, widths, b, activations, workspace, x, upcoming[:count])
+            clipped_gradients.forward(theta, widths, b, source, UNIT, rows[:b], activations, workspace, x, upcoming[:count])
         if part >= 3:
-            clipped_gradients.signal_outputs(widths, labels[:b], activations, signals)
+            clipped_gradients.signal_outputs(widths, labels[:b], activations, signals, signal_squares)
         if part >= 4:
-            clipped_gradients.backward(theta, widths, squares, activations, signals, norms[:b], largest[:b])
+            clipped_gradients.backward(theta, widths, squares, activations, signals, signal_squares, norms[:b], largest[:b])
         if part >= 5:
             clipped_gradients.clip_examples(widths, one, norms[:b], largest[:b], activations, signals, factors[:b])
         if part >= 6:
-            clipped_gradients.weighted_sums(widths, factors[:b], activations, signals, workspace, gradient)
+            clipped_gradients.weighted_sums(
+                widths, factors[:b], source, UNIT, rows[:b], activations, signals, workspace, gradient
+            )
         for first in range(0, theta.shape[0] if part >= 7 else 0, drawn.shape[0]):
             chunk = theta[first : first + drawn.shape[0]]
             noise.fill_noise(lanes, drawn[: chunk.shape[0]], one)
@@ -106,15 +98,16 @@ def part_runs(x: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], steps: int)
     """Return for each part the time per step up to it."""
     network = Network(FEATURES, CLASSES, hidden)
     widths, start = np.array(network.widths), network.initial(np.random.default_rng(0))
-    row_squares = dp_sgd.square_rows(x, np.float32(1 / 255))
+    row_squares = dp_sgd.square_rows(x, UNIT)
     workspace = panels.new_workspace(network.widths, 2 * BATCH, BATCH)
+    source = x if dp_sgd.reads_in_place(x, UNIT, network.widths, workspace) else None
 
     def run(part: int) -> float:
         rng = np.random.default_rng(0)
         words, lanes = rng.integers(0, 2**64, 4, dtype=np.uint64), rng.integers(0, 2**32, (4, noise.LANES), dtype=np.uint32)
         theta = start.copy()
         began = time.process_time()
-        steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace)
+        steps_up_to(part, steps, x, y, row_squares, theta, widths, words, lanes, workspace, source)
         return (time.process_time() - began) / steps
 
     return {name: lambda part=part: run(part) for part, name in enumerate(PARTS)}

@@ -9,6 +9,7 @@ from scipy import stats
 from lidp._compiled import dp_sgd
 from lidp._compiled.noise import LANES
 from lidp._compiled.panels import new_workspace
+from lidp._compiled.products import WIDE_REGISTERS
 from lidp.streams import Purpose, trial_words
 from lidp.training.gradients import NO_SIGNS as NO_CANARIES
 from lidp.training.gradients import RandomGradients, RandomSigns, signed_gradient, words_and_sizes
@@ -46,9 +47,17 @@ def compiled_sum(theta, widths, x, y, clip):
     gradient = np.full(len(theta), np.float32(9.0))
     squares = np.square(x.astype(np.float64)).sum(axis=1)
     workspace = new_workspace(widths, batch, 64)
-    dp_sgd.clipped_sum(
-        theta, np.array(widths), y, squares, activations, signals, np.float32(clip), workspace, gradient, x, y[:0]
-    )
+    rows, one = np.arange(batch), np.float32(1.0)
+    buffers = activations, signals, np.float32(clip), workspace, gradient, x, y[:0]
+    dp_sgd.clipped_sum(theta, np.array(widths), y, squares, None, one, rows, *buffers)
+    if dp_sgd.reads_in_place(x, 1.0, widths, workspace):
+        copied = gradient.copy()
+        activations[: x.size] = np.float32(np.nan)
+        rows = np.random.default_rng(0).permutation(batch)
+        shuffled = np.empty_like(x)
+        shuffled[rows] = x
+        dp_sgd.clipped_sum(theta, np.array(widths), y, squares, shuffled, one, rows, *buffers)
+        np.testing.assert_array_equal(gradient, copied)
     return gradient
 
 
@@ -165,7 +174,7 @@ def test_one_record_changes_a_step_by_at_most_the_clipping_norm(widths, size, pl
     assert np.isfinite(longer).all()
 
 
-def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, signs=None, seed=0, unit=1.0):  # fmt: skip  # noqa: E501
+def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, noise=0.0, extras=None, gradients=None, coordinates=None, signs=None, seed=0, unit=1.0, copies=False):  # fmt: skip  # noqa: E501
     theta, *_ = some(widths, 1)
     start = theta.copy()
     extra_x, extra_y = extras or (np.empty((0, widths[0]), np.float32), np.empty(0, np.int64))
@@ -173,10 +182,11 @@ def run(widths, x, y, *, steps, rate=1.0, batch=None, poisson=True, clip=1.0, no
     coordinate_indices, values = coordinates or (np.empty(0, np.int64), np.empty(0, np.float32))
     size = len(y) + len(extra_y) + len(vectors) + len(values) + len((signs or NO_SIGNS)[1])
     workspace = dp_sgd.workspace_for(widths, size, rate, float(batch or len(y)), poisson, 0)
+    source = x if dp_sgd.reads_in_place(x, unit, widths, workspace) and not copies else None
     dp_sgd.train(
         x, np.float32(unit), y, extra_x, extra_y, vectors, coordinate_indices, values, *(signs or NO_SIGNS), theta,
         np.array(widths), steps, rate, float(batch or len(y)), poisson, np.float32(0.5), np.float32(clip), np.float32(noise),
-        words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)), workspace,
+        words(seed), lanes(seed), *watching_nothing(x.shape[1], len(theta)), workspace, source,
     )  # fmt: skip
     return start, theta
 
@@ -227,9 +237,50 @@ def test_features_stored_as_bytes_train_the_same_model(widths, steps):
     values = np.random.default_rng(3).integers(0, 256, (70, 12), dtype=np.uint8)
     y = np.random.default_rng(4).integers(0, 5, 70)
     extras = (np.ones((2, 12), np.float32), np.array([1, 4]))
-    _, compact = run(widths, values, y, steps=steps, clip=0.3, extras=extras, unit=1 / 255)
-    _, plain = run(widths, values * np.float32(1 / 255), y, steps=steps, clip=0.3, extras=extras)
-    np.testing.assert_array_equal(compact, plain)
+    options = {"steps": steps, "clip": 0.3, "extras": extras}
+    _, plain = run(widths, values * np.float32(1 / 255), y, **options)
+    _, copied = run(widths, values, y, unit=1 / 255, copies=True, **options)
+    np.testing.assert_array_equal(copied, plain)
+    _, compact = run(widths, values, y, unit=1 / 255, **options)
+    np.testing.assert_allclose(compact, plain, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("widths", [(12, 5), (21, 7, 5), (50, 33, 6)])
+@pytest.mark.parametrize("clip", [0.0, 1e-3, 1.0], ids=["off", "all clipped", "some clipped"])
+def test_examples_read_in_place_as_bytes_match_the_sum_of_explicit_gradients(widths, clip):
+    values = np.random.default_rng(3).integers(0, 256, (70, widths[0]), dtype=np.uint8)
+    y = np.random.default_rng(4).integers(0, widths[-1], 70)
+    start, trained = run(widths, values, y, steps=1, clip=clip, unit=1 / 255)
+    total = brute_force.clipped_sum(start.astype(float), widths, values / 255, y, clip)
+    np.testing.assert_allclose(trained, start - 0.5 / 70 * total, rtol=1e-4, atol=1e-6)
+
+
+def test_examples_read_in_place_are_recomputed_where_single_precision_overflows():
+    """The weights are so large that scores of bytes are not finite in single precision."""
+    values = np.full((3, 20), 255, np.uint8)
+    values[1] = 0
+    theta = np.full(2 * 21, np.float32(3e37))
+    theta[20:40] *= -1
+    gradient, squares = np.empty_like(theta), np.square(values / 255.0).sum(axis=1)
+    buffers = np.empty(3 * 22, np.float32), np.empty(3 * 2, np.float32)
+    y = np.array([1, 0, 0])
+    dp_sgd.clipped_sum(
+        theta, np.array([20, 2]), y, squares, values, np.float32(1 / 255), np.arange(3), *buffers, np.float32(0.5), None,
+        gradient, values, y[:0],
+    )  # fmt: skip
+    expected = brute_force.clipped_sum(theta.astype(float), (20, 2), values / 255, y, 0.5)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_only_bytes_and_unscaled_features_are_read_in_place():
+    singles, packed = np.ones((4, 784), np.float32), np.ones((4, 784), np.uint8)
+    assert dp_sgd.reads_in_place(singles, 1.0, (784, 10), None)
+    assert dp_sgd.reads_in_place(packed, 1 / 255, (784, 10), None)
+    assert not dp_sgd.reads_in_place(singles, 1 / 255, (784, 10), None)
+    assert not dp_sgd.reads_in_place(np.asfortranarray(packed), 1.0, (784, 10), None)
+    assert not dp_sgd.reads_in_place(packed, 1.0, (784, 2000, 10), None)
+    workspace = new_workspace((784, 256, 10), 100, 100)
+    assert dp_sgd.reads_in_place(packed, 1.0, (784, 256, 10), workspace) == (workspace is None and WIDE_REGISTERS)
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.uint8, np.uint64, np.float64])

@@ -10,15 +10,18 @@ one example at a layer with input a and signal g at its output is the outer prod
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lidp._compiled import panels
 from lidp._compiled.compiler import compiled
-from lidp._compiled.products import FAST, ZERO, back_products, inner_products, outer_products
+from lidp._compiled.prefetching import prefetch_rows
+from lidp._compiled.products import FAST, ONE, ZERO, back_products, fits_tiles, inner_products, outer_products
 from lidp._compiled.softmax import output_signals
 
-ONE = np.float32(1.0)
 _TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
 """Sums of squares between these are accurate in single precision."""
 _SMALLEST_FACTOR = 1e-25
@@ -52,6 +55,16 @@ def _square(row):  # pragma: no cover  # compiled
     return np.float64(total) if _TINY < total < _HUGE else _wide_square(row)
 
 
+def reads_in_place(x: NDArray[Any], unit: float, widths: Sequence[int], workspace: panels.Workspace | None) -> bool:
+    """Return whether the first layer reads examples where they are stored, as rows of ``x``, instead of copies.
+
+    Products are then multiplied by ``unit``, and not the features themselves: products of large features could overflow.
+    """
+    inputs, outputs = widths[:2]
+    safe = x.flags.c_contiguous and (x.dtype == np.uint8 or unit == 1)
+    return bool(safe and fits_tiles(inputs, outputs) and not panels.uses_panels(workspace, inputs, outputs))
+
+
 @compiled(fastmath=FAST)
 def add_multiple(total, factor, row):  # pragma: no cover  # compiled
     for k in range(total.shape[0]):
@@ -59,46 +72,56 @@ def add_multiple(total, factor, row):  # pragma: no cover  # compiled
 
 
 @compiled(fastmath=FAST)
-def forward(theta, widths, b, activations, workspace, x, upcoming):  # pragma: no cover  # compiled
-    """Compute the activations of all layers from those of the first, and the scores of the classes.
+def forward(theta, widths, b, source, unit, rows, activations, workspace, x, upcoming):  # pragma: no cover  # compiled
+    """Compute the activations of all layers, and the scores of the classes, from examples as in :func:`clipped_sum`.
 
     Meanwhile, memory fetches the rows ``upcoming`` of ``x`` into the cache.
     """
     layers = widths.shape[0] - 1
     start, weight, bits = 0, 0, 0
+    every = np.arange(b)
     for layer in range(layers):
         inputs, outputs = widths[layer], widths[layer + 1]
         below = _layer(activations, start, b, inputs)
         above = _layer(activations, start + b * inputs, b, outputs)
         weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
-        # The compiler leaves the other branch out if there is no workspace.
-        if workspace is None or not panels.uses_panels(workspace, inputs, outputs):
-            inner_products(below, weights, above, x, soon)
-        else:
+        scale = ONE
+        # The compiler leaves out the branches without a source or without a workspace.
+        if source is not None and layer == 0:
+            inner_products(source, rows, weights, above, x, soon)
+            scale = unit
+        elif workspace is not None and panels.uses_panels(workspace, inputs, outputs):
             row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.inner_products(below, weights, row_bits, above, workspace, x, soon)
+        elif fits_tiles(inputs, outputs):
+            inner_products(below, every, weights, above, x, soon)
+        else:
+            prefetch_rows(x, soon)
+            np.dot(below, weights.T, above)
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
         lowest = ZERO if layer < layers - 1 else np.float32(-np.inf)
         for i in range(b):
             row = above[i]
             for j in range(outputs):
-                value = row[j] + bias[j]
+                value = row[j] * scale + bias[j]
                 row[j] = lowest if value < lowest else value  # NaN stays NaN
         start += b * inputs
         weight += (inputs + 1) * outputs
 
 
 @compiled()
-def signal_outputs(widths, labels, activations, signals):  # pragma: no cover  # compiled
-    """Compute the signals at the outputs: softmax minus the label."""
+def signal_outputs(widths, labels, activations, signals, signal_squares):  # pragma: no cover  # compiled
+    """Compute the signals at the outputs, softmax minus the label, and the squares of their norms in single precision."""
     b, last = labels.shape[0], widths.shape[0] - 1
     before, classes = widths[:last].sum(), widths[last]
     scores = _layer(activations, b * before, b, classes)
-    output_signals(scores, labels, _layer(signals, b * (before - widths[0]), b, classes))
+    output_signals(scores, labels, _layer(signals, b * (before - widths[0]), b, classes), signal_squares)
 
 
 @compiled(fastmath=FAST)
-def backward(theta, widths, squares, activations, signals, norms, largest_inputs):  # pragma: no cover  # compiled
+def backward(
+    theta, widths, squares, activations, signals, signal_squares, norms, largest_inputs
+):  # pragma: no cover  # compiled
     """Compute the signals of all layers from those at the outputs, and the squares of the norms of the gradients.
 
     ``largest_inputs`` is filled with the largest |a|² + 1 over the layers of each example.
@@ -117,12 +140,19 @@ def backward(theta, widths, squares, activations, signals, norms, largest_inputs
         signal = _layer(signals, signal_start, b, outputs)
         for i in range(b):
             square = (squares[i] if layer == 0 else _square(below[i])) + 1.0
-            norms[i] += square * _square(signal[i])
+            if layer == layers - 1 and signal_squares[i] > _TINY:
+                norms[i] += square * signal_squares[i]
+            else:
+                norms[i] += square * _square(signal[i])
             largest_inputs[i] = max(largest_inputs[i], square)
         if layer > 0:
             signal_start -= b * inputs
             earlier = _layer(signals, signal_start, b, inputs)
-            back_products(signal, _layer(theta, weight, outputs, inputs), earlier)
+            weights = _layer(theta, weight, outputs, inputs)
+            if fits_tiles(inputs, outputs):
+                back_products(signal, weights, earlier)
+            else:
+                np.dot(signal, weights, earlier)
             for i in range(b):
                 row, out = below[i], earlier[i]
                 for j in range(inputs):
@@ -152,12 +182,15 @@ def clip_examples(widths, clip, norms, largest_inputs, activations, signals, fac
 
 
 @compiled(fastmath=FAST)
-def weighted_sums(widths, factors, activations, signals, workspace, gradient):  # pragma: no cover  # compiled
+def weighted_sums(
+    widths, factors, source, unit, rows, activations, signals, workspace, gradient
+):  # pragma: no cover  # compiled
     """Sum the gradients of the examples, each times its factor; the signals are multiplied by the factors.
 
     ``workspace`` is as :func:`forward` leaves it for the same batch.
     """
     b = factors.shape[0]
+    every = np.arange(b)
     start, signal_start, weight, bits = 0, 0, 0, 0
     for layer in range(widths.shape[0] - 1):
         inputs, outputs = widths[layer], widths[layer + 1]
@@ -170,11 +203,15 @@ def weighted_sums(widths, factors, activations, signals, workspace, gradient):  
                 row[j] *= factors[i]
                 bias[j] += row[j]
         below, sums = _layer(activations, start, b, inputs), _layer(gradient, weight, outputs, inputs)
-        if workspace is None or not panels.uses_panels(workspace, inputs, outputs):
-            outer_products(signal, below, sums)
-        else:
+        if source is not None and layer == 0:
+            outer_products(signal, source, rows, unit, sums)
+        elif workspace is not None and panels.uses_panels(workspace, inputs, outputs):
             row_bits, bits = panels.bit_matrix(workspace.row_bits, bits, b, inputs)
             panels.outer_products(signal, below, row_bits, sums, workspace)
+        elif fits_tiles(inputs, outputs):
+            outer_products(signal, below, every, ONE, sums)
+        else:
+            np.dot(signal.T, below, sums)
         start += b * inputs
         signal_start += b * outputs
         weight += (inputs + 1) * outputs
@@ -182,11 +219,12 @@ def weighted_sums(widths, factors, activations, signals, workspace, gradient):  
 
 @compiled(fastmath=FAST)
 def clipped_sum(
-    theta, widths, labels, squares, activations, signals, clip, workspace, gradient, x, upcoming
+    theta, widths, labels, squares, source, unit, rows, activations, signals, clip, workspace, gradient, x, upcoming
 ):  # pragma: no cover  # compiled
     """Sum the per-example gradients of the cross-entropy over a batch, each scaled to norm at most ``clip``.
 
-    ``activations[: b * widths[0]]`` holds the b examples, and ``squares`` the squares of their norms. The rest of ``activations``,
+    The b examples are the ``rows`` of ``source`` times ``unit``, if :func:`reads_in_place`. Otherwise, ``source`` is None, and
+    ``activations[: b * widths[0]]`` holds them. ``squares`` holds the squares of their norms. The rest of ``activations``,
     ``signals`` and ``workspace`` are buffers for the layers. Fills ``gradient``. A clipping norm of 0 disables clipping. Meanwhile,
     memory fetches the rows ``upcoming`` of ``x`` into the cache.
 
@@ -194,16 +232,22 @@ def clipped_sum(
     features: where single precision overflows or underflows, :func:`_add_clipped_gradient` computes it.
     """
     b = labels.shape[0]
-    norms, largest_inputs, factors = np.empty(b), np.empty(b), np.empty(b, np.float32)
-    forward(theta, widths, b, activations, workspace, x, upcoming)
-    signal_outputs(widths, labels, activations, signals)
-    backward(theta, widths, squares, activations, signals, norms, largest_inputs)
+    norms, largest_inputs = np.empty(b), np.empty(b)
+    signal_squares, factors = np.empty(b, np.float32), np.empty(b, np.float32)
+    forward(theta, widths, b, source, unit, rows, activations, workspace, x, upcoming)
+    signal_outputs(widths, labels, activations, signals, signal_squares)
+    backward(theta, widths, squares, activations, signals, signal_squares, norms, largest_inputs)
     recomputed = clip_examples(widths, clip, norms, largest_inputs, activations, signals, factors)
-    weighted_sums(widths, factors, activations, signals, workspace, gradient)
+    weighted_sums(widths, factors, source, unit, rows, activations, signals, workspace, gradient)
     if recomputed:
         for i in range(b):
             if factors[i] == ZERO:
-                _add_clipped_gradient(theta, widths, _layer(activations, 0, b, widths[0])[i], labels[i], clip, gradient)
+                if source is None:
+                    features = _layer(activations, 0, b, widths[0])[i]
+                else:
+                    features = np.empty(widths[0], np.float32)
+                    copy_scaled(features, source[rows[i]], unit)
+                _add_clipped_gradient(theta, widths, features, labels[i], clip, gradient)
 
 
 @compiled()
@@ -287,14 +331,18 @@ def copy_scaled(target, source, unit):  # pragma: no cover  # compiled
 
 
 @compiled(fastmath=FAST)
-def copy_and_square(target, source, unit):  # pragma: no cover  # compiled
-    """Copy a row times ``unit``; return the square of the copy's norm."""
-    square = ZERO
-    for j in range(target.shape[0]):
-        value = np.float32(source[j]) * unit
+def square_scaled(row, unit):  # pragma: no cover  # compiled
+    """Return the square of the norm of a row times ``unit``, with each product rounded to single precision."""
+    square, wide = ZERO, 0.0
+    for j in range(row.shape[0]):
+        value = np.float32(row[j]) * unit
         square += value * value
-        target[j] = value
-    return np.float64(square) if _TINY < square < _HUGE else _wide_square(target)
+    if _TINY < square < _HUGE:
+        return np.float64(square)
+    for j in range(row.shape[0]):
+        value = np.float32(row[j]) * unit
+        wide += np.float64(value) * np.float64(value)
+    return wide
 
 
 @compiled(fastmath=FAST)

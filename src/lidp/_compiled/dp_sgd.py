@@ -10,26 +10,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from lidp._compiled.clipped_gradients import (
-    ONE,
     add_multiple,
     clipped_sum,
-    copy_and_square,
     copy_scaled,
     project_examples,
     project_gradients,
+    reads_in_place,
+    square_scaled,
 )
 from lidp._compiled.compiler import compiled
 from lidp._compiled.noise import LANES, fill_noise
 from lidp._compiled.panels import Workspace, new_workspace, uses_panels
 from lidp._compiled.prefetching import prefetch_items
-from lidp._compiled.products import FAST, ZERO
+from lidp._compiled.products import FAST, ONE, ZERO
 from lidp._compiled.random_numbers import next_word, uniform
 from lidp._compiled.signs import add_signs, project_signs
 from lidp._compiled.transcripts import add_epoch_step, add_step
 
 __all__ = [
-    "LANES", "clipped_sum", "poisson_batch", "shuffle", "sort_by_label", "square_rows", "take_examples", "train", "update",
-    "workspace_for",
+    "LANES", "clipped_sum", "copy_examples", "poisson_batch", "reads_in_place", "shuffle", "sort_by_label", "square_rows",
+    "take_examples", "train", "update", "workspace_for",
 ]  # fmt: skip
 _CHUNK = 4096  # parameters that get noise at a time; a multiple of the block of fill_noise, and small enough for the cache
 
@@ -80,9 +80,9 @@ def _next_batch(state, rate, batch_size, poisson, size, order, used, batch):  # 
 @compiled()
 def square_rows(x, unit):  # pragma: no cover  # compiled
     """Return the squares of the norms of all rows times ``unit``."""
-    squares, row = np.empty(x.shape[0]), np.empty(x.shape[1], np.float32)
+    squares = np.empty(x.shape[0])
     for i in range(x.shape[0]):
-        squares[i] = copy_and_square(row, x[i], unit)
+        squares[i] = square_scaled(x[i], unit)
     return squares
 
 
@@ -107,30 +107,27 @@ def sort_by_label(batch, y, counts, buffer):  # pragma: no cover  # compiled
 
 
 @compiled()
-def take_examples(
-    x, unit, y, row_squares, extra_x, extra_y, batch, first, end, features, activations, squares, labels,
-):  # fmt: skip  # pragma: no cover  # compiled
-    """Copy the examples of a batch whose numbers are ``first`` to ``end - 1`` into the buffers; return how many there are.
+def take_examples(x, unit, y, row_squares, batch, first, rows, labels, squares):  # pragma: no cover  # compiled
+    """Find the examples of a batch that are rows of ``x``, whose record numbers begin with ``first``; return how many there are.
 
-    ``row_squares`` holds the squares of the norms of the rows of ``x``, or is empty; then they are computed here.
+    Fills ``rows``, ``labels`` and ``squares`` with their rows, their labels, and the squares of their norms. ``row_squares`` holds
+    the squares of the norms of all rows times ``unit``, or is empty; then they are computed here.
     """
-    rows, taken = x.shape[0], 0
+    taken = 0
     for i in range(batch.shape[0]):
-        record = batch[i]
-        if first <= record < end:
-            target = activations[taken * features : (taken + 1) * features]
-            if record < rows:
-                if row_squares.shape[0]:
-                    copy_scaled(target, x[record], unit)
-                    squares[taken] = row_squares[record]
-                else:
-                    squares[taken] = copy_and_square(target, x[record], unit)
-                labels[taken] = y[record]
-            else:
-                squares[taken] = copy_and_square(target, extra_x[record - rows], ONE)
-                labels[taken] = extra_y[record - rows]
+        row = batch[i] - first
+        if 0 <= row < x.shape[0]:
+            rows[taken], labels[taken] = row, y[row]
+            squares[taken] = row_squares[row] if row_squares.shape[0] else square_scaled(x[row], unit)
             taken += 1
     return taken
+
+
+@compiled()
+def copy_examples(x, unit, rows, features, activations):  # pragma: no cover  # compiled
+    """Copy rows of ``x`` times ``unit`` into the buffer of activations, one after the other."""
+    for i in range(rows.shape[0]):
+        copy_scaled(activations[i * features : (i + 1) * features], x[rows[i]], unit)
 
 
 @compiled(fastmath=FAST)
@@ -161,7 +158,7 @@ def train(
     x, unit, y, extra_x, extra_y, gradients, coordinates, values, sign_words, sign_sizes, theta, widths,
     steps, rate, batch_size, poisson, learning_rate, clip, noise, sampling, noise_state,
     watched_x, watched_y, watched_gradients, watched_coordinates, watched_values,
-    watched_sign_words, watched_sign_sizes, claimed, evidence, workspace,
+    watched_sign_words, watched_sign_sizes, claimed, evidence, workspace, source,
 ):  # fmt: skip  # pragma: no cover  # compiled
     """Run DP-SGD from ``theta``, in place.
 
@@ -177,7 +174,7 @@ def train(
     the ``claimed`` noise multiplier, sampling rate and clipping norm. If ``claimed`` has a fourth number above 0, the steps per
     epoch, :func:`add_epoch_step` does.
 
-    ``workspace`` is what :func:`workspace_for` returns.
+    ``workspace`` is what :func:`workspace_for` returns. ``source`` is ``x`` if :func:`reads_in_place` allows it, else None.
     """
     rows, extras, vectors = x.shape[0], extra_x.shape[0], gradients.shape[0]
     examples = rows + extras
@@ -191,6 +188,7 @@ def train(
             upper_widths += widths[layer]
     capacity = _capacity(size, rate, batch_size, poisson)
     batch, next_batch = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    example_rows = np.empty(capacity, np.int64)
     labels = np.empty(capacity, np.int64)
     squares = np.empty(capacity, np.float64)
     activations = np.empty(capacity * all_widths, np.float32)
@@ -207,46 +205,47 @@ def train(
     epoch_log_sums = np.zeros(watched)
     before = np.zeros(watched_points, np.float32)
     residual = np.zeros(theta.shape[0] if watches_all else 0, np.float32)
-    scratch = np.zeros(theta.shape[0] if watched_examples else 0, np.float32)
-    watched_squares = np.zeros(watched_examples)
+    extra_gradient = np.zeros(theta.shape[0] if extras else 0, np.float32)
+    watched_gradient = np.zeros(theta.shape[0] if watched_examples else 0, np.float32)
+    watched_rows, watched_squares = np.arange(watched_examples), square_rows(watched_x, ONE)
     watched_activations = np.empty(watched_examples * all_widths, np.float32)
     watched_signals = np.empty(watched_examples * upper_widths, np.float32)
     # Norms that are needed more than once are computed once.
     row_squares = square_rows(x[: rows if steps * rate > 1 else 0], unit)
+    extra_squares = square_rows(extra_x, ONE)
     sorts = uses_panels(workspace, features, widths[1])
     label_counts, sorted_batch = np.empty(widths[-1] + 1, np.int64), np.empty(capacity, np.int64)
     count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, size, batch)
     for step in range(steps):
         if sorts:
             sort_by_label(batch[:count], y, label_counts, sorted_batch)
-        taken = take_examples(
-            x, unit, y, row_squares, extra_x, extra_y, batch[:count], 0, rows if watched_examples else examples,
-            features, activations, squares, labels,
-        )  # fmt: skip
+        taken = take_examples(x, unit, y, row_squares, batch[:count], 0, example_rows, labels, squares)
         next_count, used = _next_batch(sampling, rate, batch_size, poisson, size, order, used, next_batch)
         upcoming = next_batch[:next_count]
         prefetch_items(y, upcoming)
         prefetch_items(row_squares, upcoming)
+        if source is None:
+            copy_examples(x, unit, example_rows[:taken], features, activations)
         if taken:
             clipped_sum(
-                theta, widths, labels[:taken], squares, activations, signals, clip, workspace, gradient, x, upcoming
-            )
+                theta, widths, labels[:taken], squares, source, unit, example_rows[:taken], activations, signals, clip,
+                workspace, gradient, x, upcoming,
+            )  # fmt: skip
         else:
             gradient[:] = ZERO
         if watches_all:
             residual[:] = gradient
         for k in range(watched_points):
             before[k] = gradient[watched_coordinates[k]]
-        if watched_examples and extras:  # planted examples by themselves, so that the sum of the others is known
-            taken = take_examples(
-                x, unit, y, row_squares, extra_x, extra_y, batch[:count], rows, examples,
-                features, activations, squares, labels,
-            )  # fmt: skip
+        if extras:  # planted examples by themselves, so that the sum of the others is known
+            taken = take_examples(extra_x, ONE, extra_y, extra_squares, batch[:count], rows, example_rows, labels, squares)
             if taken:
+                copy_examples(extra_x, ONE, example_rows[:taken], features, activations)
                 clipped_sum(
-                    theta, widths, labels[:taken], squares, activations, signals, clip, workspace, scratch, x, upcoming[:0]
-                )
-                add_multiple(gradient, ONE, scratch)
+                    theta, widths, labels[:taken], squares, None, ONE, example_rows[:taken], activations, signals, clip,
+                    workspace, extra_gradient, x, upcoming[:0],
+                )  # fmt: skip
+                add_multiple(gradient, ONE, extra_gradient)
         for i in range(count):
             record = batch[i] - examples
             if batch[i] >= not_signs:
@@ -257,23 +256,11 @@ def train(
             elif record >= 0:
                 add_multiple(gradient, ONE, gradients[record])
         if watched_examples:  # their gradients at the parameters of this step, clipped as claimed
-            for k in range(watched_examples):
-                watched_squares[k] = copy_and_square(
-                    watched_activations[k * features : (k + 1) * features], watched_x[k], ONE
-                )
+            copy_examples(watched_x, ONE, watched_rows, features, watched_activations)
             clipped_sum(
-                theta,
-                widths,
-                watched_y,
-                watched_squares,
-                watched_activations,
-                watched_signals,
-                np.float32(claimed[2]),
-                workspace,
-                scratch,
-                x,
-                upcoming[:0],
-            )
+                theta, widths, watched_y, watched_squares, None, ONE, watched_rows, watched_activations, watched_signals,
+                np.float32(claimed[2]), workspace, watched_gradient, x, upcoming[:0],
+            )  # fmt: skip
         point = 0
         for first in range(0, theta.shape[0], _CHUNK):
             part, part_gradient = theta[first : first + _CHUNK], gradient[first : first + _CHUNK]

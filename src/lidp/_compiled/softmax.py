@@ -5,12 +5,24 @@
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 
 from lidp._compiled.compiler import compiled
-from lidp._compiled.vectors import LANES, Memory, Vector, built, loop, number, polynomial
+from lidp._compiled.vectors import (
+    LANES,
+    Memory,
+    Vector,
+    built,
+    from_lanes,
+    loop,
+    number,
+    polynomial,
+    shape_of,
+    transpose,
+    zeros,
+)
 
-_ZERO = np.float32(0.0)
 _LOWEST = -104.0  # e to this is below the smallest positive number of single precision
 _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
@@ -22,7 +34,7 @@ def _power_of_two(exponent: Vector) -> Vector:
     return ((exponent + 127) << 23).as_singles()
 
 
-def _exponential(x: Vector) -> Vector:
+def exponential(x: Vector) -> Vector:
     """Return e^x for x up to 80, exact to single precision; also where that is subnormal, and NaN for NaN."""
     x = x.at_least(_LOWEST)
     whole = (x * _LOG2_E).rounded()
@@ -33,56 +45,97 @@ def _exponential(x: Vector) -> Vector:
     return value * _power_of_two(half) * _power_of_two(exponent - half)
 
 
+def _replace_scores(by_class: Memory, classes: ir.Value, own_class: Vector) -> Vector:
+    """Replace the scores of LANES examples, one row per class, by their signals; return the squares of the norms of these."""
+    builder = own_class.builder
+    zero = zeros(builder, 1)[0]
+
+    def raise_top(j, state):
+        score = by_class.load(_line(builder, j))
+        return (score.where_above(state[0], score, state[0]),)
+
+    (top,) = loop(builder, classes, (by_class.load(number(0)),), raise_top)
+
+    def exponentiate(j, state):
+        own, rest = state
+        value = exponential(by_class.load(_line(builder, j)) - top)
+        by_class.store(_line(builder, j), value)
+        return own_class.where_equal(j, value, own), rest + own_class.where_equal(j, zero, value)
+
+    own, rest = loop(builder, classes, (zero, zero), exponentiate)
+    share = (rest + own).reciprocal()
+    own_signal = rest * share * -1.0  # computed directly: 1 minus a number near 1 would lose digits
+
+    def normalise(j, state):
+        signal = own_class.where_equal(j, own_signal, by_class.load(_line(builder, j)) * share)
+        by_class.store(_line(builder, j), signal)
+        return (state[0] + signal * signal,)
+
+    (squares,) = loop(builder, classes, (zero,), normalise)
+    return squares
+
+
+def _line(builder: ir.IRBuilder, index: ir.Value) -> ir.Value:
+    """Return where line ``index`` of LANES numbers begins."""
+    return builder.mul(index, number(LANES))
+
+
 @built
-def _exponentials_of_vectors(_typing, values, _vectors):
-    """Replace the first LANES times ``vectors`` numbers by their exponentials."""
+def _signal_examples(_typing, scores, labels, signals, squares, buffer, _first):
+    """Compute the signals of the LANES examples from ``first`` on. If there are fewer, the last one is computed several times.
+
+    ``buffer`` has room for LANES numbers per class, and for as many more classes as make a multiple of LANES.
+    """
 
     def generate(context, builder, _signature, arguments):
-        memory = Memory(context, builder, values, arguments[0])
+        below, label_numbers, above, sums, by_class = (
+            Memory(context, builder, kind, array)
+            for kind, array in zip((scores, labels, signals, squares, buffer), arguments[:5], strict=True)
+        )
+        rows, classes = shape_of(context, builder, scores, arguments[0])
+        first, last = arguments[5], builder.sub(rows, number(1))
+        examples = [builder.add(first, number(i)) for i in range(LANES)]
+        examples = [builder.select(builder.icmp_signed("<", i, last), i, last) for i in examples]
+        starts = [builder.mul(i, classes) for i in examples]
+        # Examples are transposed, LANES classes at a time, so that a vector holds one class of all of them.
+        parts = builder.sdiv(builder.add(classes, number(LANES - 1)), number(LANES))
 
-        def replace(vector, _state):
-            start = builder.mul(vector, number(LANES))
-            memory.store(start, _exponential(memory.load(start)))
+        def lines_of(part):
+            return [_line(builder, builder.add(_line(builder, part), number(k))) for k in range(LANES)]
+
+        def take_part(part, _state):
+            column = _line(builder, part)
+            rest = builder.sub(classes, column)
+            examples_part = [below.load_first(builder.add(start, column), rest) for start in starts]
+            for line, values in zip(lines_of(part), transpose(examples_part), strict=True):
+                by_class.store(line, values)
             return ()
 
-        loop(builder, arguments[1], (), replace)
+        def give_part(part, _state):
+            column = _line(builder, part)
+            rest = builder.sub(classes, column)
+            classes_part = [by_class.load(line) for line in lines_of(part)]
+            for start, values in zip(starts, transpose(classes_part), strict=True):
+                above.store_first(builder.add(start, column), rest, values)
+            return ()
+
+        loop(builder, parts, (), take_part)
+        own_class = from_lanes(builder, [label_numbers.whole_number(i) for i in examples])
+        sums.store_first(first, builder.sub(rows, first), _replace_scores(by_class, classes, own_class))
+        loop(builder, parts, (), give_part)
         return context.get_dummy_value()
 
-    return types.void(values, types.int64), generate
+    return types.void(scores, labels, signals, squares, buffer, types.int64), generate
 
 
 @compiled()
-def exponentials(values):  # pragma: no cover  # compiled
-    """Replace numbers up to 80 by their exponentials."""
-    vectors = values.shape[0] // LANES
-    _exponentials_of_vectors(values, vectors)
-    rest = values[vectors * LANES :]
-    if rest.shape[0]:
-        last = np.zeros(LANES, np.float32)
-        last[: rest.shape[0]] = rest
-        _exponentials_of_vectors(last, 1)
-        rest[:] = last[: rest.shape[0]]
+def output_signals(scores, labels, signals, squares):  # pragma: no cover  # compiled
+    """Fill the rows of ``signals`` with softmax minus the label, the gradient of the cross-entropy by the scores of the classes.
 
-
-@compiled()
-def output_signals(scores, labels, signals):  # pragma: no cover  # compiled
-    """Fill the rows of ``signals`` with softmax minus the label, the gradient of the cross-entropy by the scores of the classes."""
+    Fills ``squares`` with the squares of the norms of these rows, in single precision. If a score is infinite or NaN, so that the
+    softmax is not defined, the signals of its row are NaN; other rows are not affected.
+    """
     rows, classes = scores.shape
-    for i in range(rows):
-        row, out = scores[i], signals[i]
-        top = row[0]
-        for j in range(1, classes):
-            top = max(top, row[j])
-        for j in range(classes):
-            out[j] = row[j] - top
-    exponentials(signals.reshape(rows * classes))
-    for i in range(rows):
-        out, label = signals[i], labels[i]
-        own, rest = out[label], _ZERO
-        for j in range(classes):
-            if j != label:
-                rest += out[j]
-        share = np.float32(1.0) / (rest + own)
-        for j in range(classes):
-            out[j] *= share
-        out[label] = -rest * share  # computed directly: 1 minus a number near 1 would lose digits
+    buffer = np.empty(LANES * (classes + LANES), np.float32)
+    for first in range(0, rows, LANES):
+        _signal_examples(scores, labels, signals, squares, buffer, first)

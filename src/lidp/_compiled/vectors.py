@@ -22,6 +22,7 @@ LANES = 16
 _SHORT, _LONG = ir.IntType(32), ir.IntType(64)
 WORDS = ir.VectorType(_SHORT, LANES)
 SINGLES = ir.VectorType(ir.FloatType(), LANES)
+_BYTES = ir.VectorType(ir.IntType(8), LANES)
 _FAST = (
     "contract",
     "nsz",
@@ -105,6 +106,20 @@ class Vector:
         odd = self.builder.trunc(self.value, ir.VectorType(ir.IntType(1), LANES))
         return self._new(self.builder.select(odd, chosen.value, other.value))
 
+    def where_equal(self, number: ir.Value, chosen: Vector, other: Vector) -> Vector:
+        """Return ``chosen`` in the lanes of words that equal a whole number of 64 bits, ``other`` elsewhere."""
+        words = words_in_all_lanes(self.builder, self.builder.trunc(number, _SHORT))
+        equal = self.builder.icmp_signed("==", self.value, words)
+        return self._new(self.builder.select(equal, chosen.value, other.value))
+
+    def where_above(self, limit: Vector, chosen: Vector, other: Vector) -> Vector:
+        """Return ``chosen`` in the lanes of numbers above ``limit``, ``other`` elsewhere and where either is NaN."""
+        above = self.builder.fcmp_ordered(">", self.value, limit.value)
+        return self._new(self.builder.select(above, chosen.value, other.value))
+
+    def reciprocal(self) -> Vector:
+        return self._new(self.builder.fdiv(self._operand(1.0), self.value))
+
     def square_root(self) -> Vector:
         return self._call("sqrt")
 
@@ -121,11 +136,9 @@ class Vector:
         return self._call("rint")
 
     def to_words(self) -> Vector:
-        """Return whole numbers of single precision as numbers with sign; 0 for NaN."""
-        kind = ir.FunctionType(WORDS, [SINGLES])
-        name = f"llvm.fptosi.sat.v{LANES}i32.v{LANES}f32"
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        return self._new(self.builder.call(function, [self.value]))
+        """Return whole numbers of single precision below 2^22 in size as numbers with sign; any word for NaN."""
+        shift = 1.5 * 2**23  # sums with it have no fraction, so that their last bits are the number
+        return (self + shift).as_words() - int(np.float32(shift).view(np.int32))
 
     def _call(self, name: str, *others: ir.Value) -> Vector:
         kind = ir.FunctionType(SINGLES, [SINGLES] * (1 + len(others)))
@@ -200,6 +213,20 @@ def shape_of(context: Any, builder: ir.IRBuilder, kind: types.Array, array: ir.V
     return builder.extract_value(shape, 0), builder.extract_value(shape, 1)
 
 
+def from_lanes(builder: ir.IRBuilder, numbers: Sequence[ir.Value]) -> Vector:
+    """Return the lower words of LANES whole numbers of 64 bits as a vector."""
+    value = ir.Constant(WORDS, ir.Undefined)
+    for k, whole in enumerate(numbers):
+        value = builder.insert_element(value, builder.trunc(whole, _SHORT), ir.Constant(_SHORT, k))
+    return Vector(builder, value)
+
+
+def words_in_all_lanes(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
+    """Return a whole number of 32 bits in all lanes."""
+    start = builder.insert_element(ir.Constant(WORDS, ir.Undefined), word, ir.Constant(_SHORT, 0))
+    return builder.shuffle_vector(start, start, ir.Constant(WORDS, [0] * LANES))
+
+
 def in_all_lanes(builder: ir.IRBuilder, number: ir.Value) -> Vector:
     """Return a number of single precision in all lanes."""
     start = builder.insert_element(ir.Constant(SINGLES, ir.Undefined), number, ir.Constant(_SHORT, 0))
@@ -207,25 +234,57 @@ def in_all_lanes(builder: ir.IRBuilder, number: ir.Value) -> Vector:
 
 
 class Memory:
-    """The numbers of a contiguous array of 32-bit numbers, read and written as vectors."""
+    """The numbers of a contiguous array of 32-bit numbers, read and written as vectors; or of bytes, read as single precision."""
 
     def __init__(self, context: Any, builder: ir.IRBuilder, array_type: types.Array, array: ir.Value) -> None:
         if array_type.layout != "C":
             raise TypingError("vector instructions need contiguous arrays")
         self._builder = builder
         self._data = context.make_array(array_type)(context, builder, array).data
-        self._type = SINGLES if array_type.dtype == types.float32 else WORDS
+        self._bytes = array_type.dtype == types.uint8
+        self._type = _BYTES if self._bytes else SINGLES if array_type.dtype == types.float32 else WORDS
 
     def _pointer(self, start: ir.Value) -> ir.Value:
         return self._builder.bitcast(self._builder.gep(self._data, [start]), self._type.as_pointer())
 
     def load(self, start: ir.Value) -> Vector:
         """Return the LANES numbers from this index on."""
+        if self._bytes:
+            numbers = self._builder.load(self._pointer(start), align=1)
+            return Vector(self._builder, self._builder.zext(numbers, WORDS)).to_singles()
         return Vector(self._builder, self._builder.load(self._pointer(start), align=4))
+
+    def whole_number(self, index: ir.Value) -> ir.Value:
+        """Return one whole number of 64 bits, of an array of such numbers."""
+        return self._builder.load(self._builder.gep(self._data, [index]))
 
     def store(self, start: ir.Value, value: Vector) -> None:
         """Write LANES numbers from this index on."""
         self._builder.store(value.value, self._pointer(start), align=4)
+
+    def load_first(self, start: ir.Value, count: ir.Value) -> Vector:
+        """Return the first ``count`` numbers of single precision from this index on, and 0 in the other lanes."""
+        kind = ir.FunctionType(SINGLES, [SINGLES.as_pointer(), _SHORT, ir.VectorType(ir.IntType(1), LANES), SINGLES])
+        function = cgutils.get_or_insert_function(self._builder.module, kind, f"llvm.masked.load.v{LANES}f32.p0")
+        arguments = [
+            self._pointer(start),
+            ir.Constant(_SHORT, 4),
+            self._first_lanes(count),
+            ir.Constant(SINGLES, [0.0] * LANES),
+        ]
+        return Vector(self._builder, self._builder.call(function, arguments))
+
+    def store_first(self, start: ir.Value, count: ir.Value, value: Vector) -> None:
+        """Write the first ``count`` numbers of single precision from this index on."""
+        kind = ir.FunctionType(ir.VoidType(), [SINGLES, SINGLES.as_pointer(), _SHORT, ir.VectorType(ir.IntType(1), LANES)])
+        function = cgutils.get_or_insert_function(self._builder.module, kind, f"llvm.masked.store.v{LANES}f32.p0")
+        arguments = [value.value, self._pointer(start), ir.Constant(_SHORT, 4), self._first_lanes(count)]
+        self._builder.call(function, arguments)
+
+    def _first_lanes(self, count: ir.Value) -> ir.Value:
+        """Return a mask of the first ``count`` lanes."""
+        counts = words_in_all_lanes(self._builder, self._builder.trunc(count, _SHORT))
+        return self._builder.icmp_signed(">", counts, ir.Constant(WORDS, list(range(LANES))))
 
     def item(self, index: ir.Value) -> Vector:
         """Return one number in all lanes."""

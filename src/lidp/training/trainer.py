@@ -131,6 +131,7 @@ class DPSGD:
         poisson = self.sampling is Sampling.POISSON
         schedule = float(self.rate), float(self.batch_size), poisson
         workspace = dp_sgd.workspace_for(self.network.widths, len(records), *schedule, len(watched_examples[0]))
+        in_place = dp_sgd.reads_in_place(records.x, records.unit, self.network.widths, workspace)
         dp_sgd.train(
             records.x, np.float32(records.unit), records.y, *examples,
             records.gradients(self.network.size), *coordinates, *records.signs, theta, np.array(self.network.widths),
@@ -138,6 +139,7 @@ class DPSGD:
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
             *watched_examples, records.watched_gradients(self.network.size), *(part[order] for part in watched_coordinates),
             *records.watched_signs, np.ones(3) if self.claimed is None else self.claimed.numbers, evidence, workspace,
+            records.x if in_place else None,
         )  # fmt: skip
         if self.claimed is None:
             return theta, None
