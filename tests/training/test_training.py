@@ -340,6 +340,13 @@ def test_false_alarms_with_random_starts(canary):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient", "tail-example"])
+def test_false_alarms_where_features_that_are_0_are_skipped(canary):
+    """A hidden layer of 64 units and batches of 1,000 go through panels, if the processor has wide registers."""
+    assert_false_alarms_are_rare(replace(ONE_STEP, hidden=(64,)), canary=canary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("canary", ["random-gradient", "dirac-gradient", "tail-example"])
 @pytest.mark.parametrize("design", [ReplaceOne(4, 4), CoinFlip(4, Neighbours.REPLACE_ONE)], ids=["replace-one", "coins"])
 def test_false_alarms_where_canaries_replace_records(canary, design):
     """Two gradients of clipping norm differ by at most twice that, and random ones by less: this null is not tight."""
