@@ -58,7 +58,8 @@ def _square(row):  # pragma: no cover  # compiled
 def reads_in_place(x: NDArray[Any], unit: float, widths: Sequence[int], workspace: panels.Workspace | None) -> bool:
     """Return whether the first layer reads examples where they are stored, as rows of ``x``, instead of copies.
 
-    Products are then multiplied by ``unit``, and not the features themselves: products of large features could overflow.
+    Sums of products are then multiplied by ``unit``, instead of the features. Sums of large features could overflow before that, so
+    only bytes may have a unit other than 1.
     """
     inputs, outputs = widths[:2]
     safe = x.flags.c_contiguous and (x.dtype == np.uint8 or unit == 1)
@@ -86,7 +87,7 @@ def forward(theta, widths, b, source, unit, rows, activations, workspace, x, upc
         above = _layer(activations, start + b * inputs, b, outputs)
         weights, soon = _layer(theta, weight, outputs, inputs), upcoming if layer == 0 else upcoming[:0]
         scale = ONE
-        # The compiler leaves out the branches without a source or without a workspace.
+        # The compiler leaves out branches for a source or a workspace that is None.
         if source is not None and layer == 0:
             inner_products(source, rows, weights, above, x, soon)
             scale = unit
