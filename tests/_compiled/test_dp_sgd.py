@@ -1,5 +1,6 @@
 """The compiled training loop against explicit per-example gradients, and its random parts against their distributions."""
 
+import itertools
 import math
 
 import numpy as np
@@ -255,21 +256,59 @@ def test_examples_read_in_place_as_bytes_match_the_sum_of_explicit_gradients(wid
     np.testing.assert_allclose(trained, start - 0.5 / 70 * total, rtol=1e-4, atol=1e-6)
 
 
+def sum_of_bytes(theta, widths, values, y):
+    """Return the sum of gradients clipped to ½, of examples that are stored as bytes with a unit of 1/255."""
+    batch, squares = len(values), np.square(values / 255.0).sum(axis=1)
+    gradient, buffers = np.empty_like(theta), [np.empty(batch * n, np.float32) for n in (sum(widths), sum(widths[1:]))]
+    dp_sgd.clipped_sum(
+        theta, np.array(widths), y, squares, values, np.float32(1 / 255), np.arange(batch), *buffers, np.float32(0.5), None,
+        gradient, values, y[:0],
+    )  # fmt: skip
+    return gradient
+
+
 def test_examples_read_in_place_are_recomputed_where_single_precision_overflows():
     """The weights are so large that scores of bytes are not finite in single precision."""
     values = np.full((3, 20), 255, np.uint8)
     values[1] = 0
     theta = np.full(2 * 21, np.float32(3e37))
     theta[20:40] *= -1
-    gradient, squares = np.empty_like(theta), np.square(values / 255.0).sum(axis=1)
-    buffers = np.empty(3 * 22, np.float32), np.empty(3 * 2, np.float32)
     y = np.array([1, 0, 0])
-    dp_sgd.clipped_sum(
-        theta, np.array([20, 2]), y, squares, values, np.float32(1 / 255), np.arange(3), *buffers, np.float32(0.5), None,
-        gradient, values, y[:0],
-    )  # fmt: skip
     expected = brute_force.clipped_sum(theta.astype(float), (20, 2), values / 255, y, 0.5)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(sum_of_bytes(theta, (20, 2), values, y), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)], ids=["linear", "perceptron"])
+def test_examples_whose_products_overflow_downwards_are_recomputed(hidden):
+    """A sum of bytes times weights is -infinity, although the sum of features times weights is a large positive number."""
+    values = np.zeros((1, 16), np.uint8)
+    values[0, :3] = 255
+    widths = (16, *hidden, 2)
+    theta = np.zeros(sum((a + 1) * b for a, b in itertools.pairwise(widths)), np.float32)
+    theta[:3] = [-2e36, 1.3e36, 1.3e36]
+    theta[-3 * 2 : -2 : 3] = 1e-30  # from the first hidden unit to both classes; for a linear model, some other weight
+    theta[-8] = 2e-30
+    y = np.array([1])
+    expected = brute_force.clipped_sum(theta.astype(float), widths, values / 255, y, 0.5)
+    np.testing.assert_allclose(sum_of_bytes(theta, widths, values, y), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [200, 256, 257, 1_000, 4_097])
+def test_clipping_holds_for_many_classes(classes):
+    """The signal of the label is 1 and comes first, so that the squares of the others are small beside the sum."""
+    theta = np.zeros(2 * classes, np.float32)
+    theta[classes] = -200
+    total = compiled_sum(theta, (1, classes), np.ones((1, 1), np.float32), np.array([0]), 0.5)
+    assert np.linalg.norm(total.astype(float)) == pytest.approx(0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64, np.int32, np.uint16, bool])
+def test_features_of_any_type_train_the_same_model(kind):
+    values = np.random.default_rng(3).integers(0, 2, (40, 20))
+    y = np.random.default_rng(4).integers(0, 3, 40)
+    _, expected = run((20, 3), values.astype(np.float32), y, steps=3)
+    _, trained = run((20, 3), values.astype(kind), y, steps=3)
+    np.testing.assert_allclose(trained, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_only_bytes_and_unscaled_features_are_read_in_place():
@@ -277,6 +316,7 @@ def test_only_bytes_and_unscaled_features_are_read_in_place():
     assert dp_sgd.reads_in_place(singles, 1.0, (784, 10), None)
     assert dp_sgd.reads_in_place(packed, 1 / 255, (784, 10), None)
     assert not dp_sgd.reads_in_place(singles, 1 / 255, (784, 10), None)
+    assert not dp_sgd.reads_in_place(singles.astype(np.float64), 1.0, (784, 10), None)
     assert not dp_sgd.reads_in_place(np.asfortranarray(packed), 1.0, (784, 10), None)
     assert not dp_sgd.reads_in_place(packed, 1.0, (784, 2000, 10), None)
     workspace = new_workspace((784, 256, 10), 100, 100)

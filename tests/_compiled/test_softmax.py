@@ -98,9 +98,9 @@ def test_the_signals_of_a_row_do_not_depend_on_other_rows(classes):
             np.testing.assert_array_equal(part_squares, squares[first:end])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", [0, 2, 9])
-def test_undefined_signals_are_nan_in_their_row_only(value, column):
+def test_signals_of_scores_that_are_not_finite_are_nan_in_their_row_only(value, column):
     scores, labels = some(20, 10)
     expected, expected_squares = signals_of(scores, labels)
     scores[[3, 18], column] = value

@@ -24,6 +24,9 @@ from lidp._compiled.softmax import output_signals
 
 _TINY, _HUGE = np.float32(1e-20), np.float32(1e30)
 """Sums of squares between these are accurate in single precision."""
+_LOWEST = np.finfo(np.float32).min
+_FEW_CLASSES = 256
+"""Up to so many, squares of signals may be summed one after the other in single precision."""
 _SMALLEST_FACTOR = 1e-25
 """Examples that clipping scales by less than this, or whose norm is not finite, are recomputed in double precision."""
 _SMALLEST_SIGNAL_SQUARE = 1e-72
@@ -62,8 +65,13 @@ def reads_in_place(x: NDArray[Any], unit: float, widths: Sequence[int], workspac
     only bytes may have a unit other than 1.
     """
     inputs, outputs = widths[:2]
-    safe = x.flags.c_contiguous and (x.dtype == np.uint8 or unit == 1)
-    return bool(safe and fits_tiles(inputs, outputs) and not panels.uses_panels(workspace, inputs, outputs))
+    readable = x.dtype == np.uint8 or (x.dtype == np.float32 and unit == 1)
+    return bool(
+        readable
+        and x.flags.c_contiguous
+        and fits_tiles(inputs, outputs)
+        and not panels.uses_panels(workspace, inputs, outputs)
+    )
 
 
 @compiled(fastmath=FAST)
@@ -100,12 +108,12 @@ def forward(theta, widths, b, source, unit, rows, activations, workspace, x, upc
             prefetch_rows(x, soon)
             np.dot(below, weights.T, above)
         bias = theta[weight + inputs * outputs : weight + (inputs + 1) * outputs]
-        lowest = ZERO if layer < layers - 1 else np.float32(-np.inf)
+        lowest = ZERO if layer < layers - 1 else _LOWEST
         for i in range(b):
             row = above[i]
             for j in range(outputs):
                 value = row[j] * scale + bias[j]
-                row[j] = lowest if value < lowest else value  # NaN stays NaN
+                row[j] = lowest if _LOWEST <= value < lowest else value  # infinities and NaN stay, so that scores show them
         start += b * inputs
         weight += (inputs + 1) * outputs
 
@@ -125,7 +133,8 @@ def backward(
 ):  # pragma: no cover  # compiled
     """Compute the signals of all layers from those at the outputs, and the squares of the norms of the gradients.
 
-    ``largest_inputs`` is filled with the largest |a|² + 1 over the layers of each example.
+    ``signal_squares`` are the squares of the norms of the signals at the outputs. ``largest_inputs`` is filled with the largest
+    |a|² + 1 over the layers of each example.
     """
     b, layers = norms.shape[0], widths.shape[0] - 1
     start, signal_start, weight = b * widths.sum(), b * (widths.sum() - widths[0]), theta.shape[0]
@@ -135,13 +144,14 @@ def backward(
     largest_inputs[:] = 0.0
     for layer in range(layers - 1, -1, -1):
         inputs, outputs = widths[layer], widths[layer + 1]
+        has_squares = layer == layers - 1 and outputs <= _FEW_CLASSES
         weight -= (inputs + 1) * outputs
         start -= b * inputs
         below = _layer(activations, start, b, inputs)
         signal = _layer(signals, signal_start, b, outputs)
         for i in range(b):
             square = (squares[i] if layer == 0 else _square(below[i])) + 1.0
-            if layer == layers - 1 and signal_squares[i] > _TINY:
+            if has_squares and signal_squares[i] > _TINY:
                 norms[i] += square * signal_squares[i]
             else:
                 norms[i] += square * _square(signal[i])
@@ -333,7 +343,7 @@ def copy_scaled(target, source, unit):  # pragma: no cover  # compiled
 
 @compiled(fastmath=FAST)
 def square_scaled(row, unit):  # pragma: no cover  # compiled
-    """Return the square of the norm of a row times ``unit``, with each product rounded to single precision."""
+    """Return the square of the norm of a row times ``unit``, of products in single precision."""
     square, wide = ZERO, 0.0
     for j in range(row.shape[0]):
         value = np.float32(row[j]) * unit

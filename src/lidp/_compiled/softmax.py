@@ -51,10 +51,13 @@ def _replace_scores(by_class: Memory, classes: ir.Value, own_class: Vector) -> V
     zero = zeros(builder, 1)[0]
 
     def raise_top(j, state):
+        top, check = state
         score = by_class.load(_line(builder, j))
-        return (score.where_above(state[0], score, state[0]),)
+        return score.where_above(top, score, top), check + score * 0.0
 
-    (top,) = loop(builder, classes, (by_class.load(number(0)),), raise_top)
+    top, check = loop(
+        builder, classes, (by_class.load(number(0)), zero), raise_top
+    )  # check is NaN if a score is not finite
 
     def exponentiate(j, state):
         own, rest = state
@@ -63,6 +66,7 @@ def _replace_scores(by_class: Memory, classes: ir.Value, own_class: Vector) -> V
         return own_class.where_equal(j, value, own), rest + own_class.where_equal(j, zero, value)
 
     own, rest = loop(builder, classes, (zero, zero), exponentiate)
+    rest = rest + check
     share = (rest + own).reciprocal()
     own_signal = rest * share * -1.0  # computed directly: 1 minus a number near 1 would lose digits
 
@@ -132,8 +136,8 @@ def _signal_examples(_typing, scores, labels, signals, squares, buffer, _first):
 def output_signals(scores, labels, signals, squares):  # pragma: no cover  # compiled
     """Fill the rows of ``signals`` with softmax minus the label, the gradient of the cross-entropy by the scores of the classes.
 
-    Fills ``squares`` with the squares of the norms of these rows, in single precision. If a score is infinite or NaN, so that the
-    softmax is not defined, the signals of its row are NaN; other rows are not affected.
+    Fills ``squares`` with the squares of the norms of these rows, summed in single precision. If a score is infinite or NaN, all
+    signals of its row are NaN; other rows are not affected.
     """
     rows, classes = scores.shape
     buffer = np.empty(LANES * (classes + LANES), np.float32)

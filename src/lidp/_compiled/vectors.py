@@ -23,6 +23,12 @@ _SHORT, _LONG = ir.IntType(32), ir.IntType(64)
 WORDS = ir.VectorType(_SHORT, LANES)
 SINGLES = ir.VectorType(ir.FloatType(), LANES)
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
+_VECTOR_TYPES: dict[Any, ir.VectorType] = {
+    types.float32: SINGLES,
+    types.int32: WORDS,
+    types.uint32: WORDS,
+    types.uint8: _BYTES,
+}
 _FAST = (
     "contract",
     "nsz",
@@ -234,22 +240,28 @@ def in_all_lanes(builder: ir.IRBuilder, number: ir.Value) -> Vector:
 
 
 class Memory:
-    """The numbers of a contiguous array of 32-bit numbers, read and written as vectors; or of bytes, read as single precision."""
+    """A contiguous array in a function that is being built.
+
+    Numbers of 32 bits are read and written as vectors; bytes are read as vectors of single precision; whole numbers of 64 bits are
+    read one by one.
+    """
 
     def __init__(self, context: Any, builder: ir.IRBuilder, array_type: types.Array, array: ir.Value) -> None:
         if array_type.layout != "C":
             raise TypingError("vector instructions need contiguous arrays")
         self._builder = builder
         self._data = context.make_array(array_type)(context, builder, array).data
-        self._bytes = array_type.dtype == types.uint8
-        self._type = _BYTES if self._bytes else SINGLES if array_type.dtype == types.float32 else WORDS
+        self._number_type = array_type.dtype
+        self._type = _VECTOR_TYPES.get(array_type.dtype)
 
     def _pointer(self, start: ir.Value) -> ir.Value:
+        if self._type is None:
+            raise TypingError(f"there are no vectors of {self._number_type}")
         return self._builder.bitcast(self._builder.gep(self._data, [start]), self._type.as_pointer())
 
     def load(self, start: ir.Value) -> Vector:
         """Return the LANES numbers from this index on."""
-        if self._bytes:
+        if self._type == _BYTES:
             numbers = self._builder.load(self._pointer(start), align=1)
             return Vector(self._builder, self._builder.zext(numbers, WORDS)).to_singles()
         return Vector(self._builder, self._builder.load(self._pointer(start), align=4))
