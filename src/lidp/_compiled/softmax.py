@@ -55,9 +55,8 @@ def _replace_scores(by_class: Memory, classes: ir.Value, own_class: Vector) -> V
         score = by_class.load(_line(builder, j))
         return score.where_above(top, score, top), check + score * 0.0
 
-    top, check = loop(
-        builder, classes, (by_class.load(number(0)), zero), raise_top
-    )  # check is NaN if a score is not finite
+    # If a score is not finite, check is NaN, and so are all signals.
+    top, check = loop(builder, classes, (by_class.load(number(0)), zero), raise_top)
 
     def exponentiate(j, state):
         own, rest = state
