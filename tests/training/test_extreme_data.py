@@ -83,6 +83,12 @@ def test_labels_that_are_not_whole_numbers_are_refused(labels, tmp_path):
         load_npz(tmp_path / "d.npz")
 
 
+@pytest.mark.parametrize(("x", "y"), [(X, Y[:-1]), (X[:-1], Y), (X[:, 0], Y), (X, Y[:, np.newaxis])])
+def test_a_number_of_labels_other_than_of_examples_is_refused(x, y):
+    with pytest.raises(InvalidData, match="one label per example, got shapes"):
+        TrainingSet(x, y, Kind.EXAMPLE)
+
+
 def test_labels_beyond_the_classes_of_the_model_are_refused():
     trainer = DPSGD(Network(3, 2), rate=1.0, batch_size=6, steps=1, learning_rate=0.1, sigma=1.0)
     for y in (Y + 1, Y - 1):

@@ -49,6 +49,11 @@ class TrainingSet:
     def __post_init__(self) -> None:
         checks.positive(unit=self.unit)
         if not self._checked:
+            if self.x.ndim != 2 or self.y.shape != self.x.shape[:1]:
+                raise InvalidData(
+                    "training data must be an array (examples, features) and one label per example, "
+                    f"got shapes {self.x.shape} and {self.y.shape}"
+                )
             index = checks.first_not_finite(self.x, self.unit)
             if index is not None:
                 scaled = "" if self.unit == 1 else f" after multiplication by the unit {self.unit:g}"
