@@ -82,3 +82,21 @@ def test_invalid_arguments_are_refused(options, message):
 def test_calibrating_an_epsilon_that_needs_no_noise_is_refused():
     with pytest.raises(InvalidArgument, match="next to no noise"):
         calibrate(1e12, delta=0.9, rate=1e-6, steps=1, accountant="rdp")
+
+
+@pytest.mark.parametrize("accountant", list(Accountant))
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-12])
+def test_calibration_ends_where_epsilon_falls_by_a_step(accountant, epsilon):
+    """By both accountants, ε falls from above these values to exactly 0."""
+    settings = {"delta": 1e-5, "rate": 0.4, "steps": 3, "accountant": accountant}
+    sigma = calibrate(epsilon, **settings).sigma
+    assert epsilon_of_noise(sigma, **settings) == 0
+    assert epsilon_of_noise(sigma * 0.9, **settings) > epsilon
+
+
+def test_a_delta_that_the_accountant_cannot_resolve_is_refused():
+    """The exact accountant counts the tails that it cuts off as infinite loss: more than such a δ."""
+    settings = {"delta": 1e-300, "rate": 0.4, "steps": 3}
+    with pytest.raises(InvalidArgument, match="pld cannot account for ε = 1 at δ = 1e-300.*choose the accountant rdp"):
+        calibrate(1.0, **settings)
+    assert 0.99 < calibrate(1.0, accountant="rdp", **settings).epsilon <= 1.0

@@ -15,6 +15,7 @@ from lidp.claim import Neighbours
 from lidp.errors import InvalidArgument
 
 _RELATIVE_TOLERANCE = 1e-3  # the search ends at an ε that is below the requested one by at most this
+_NARROWEST = 1e-6  # or at noise multipliers that differ by at most this share, one on each side of a step of ε
 _FINE, _COARSE = (
     1e-4,
     1e-3,
@@ -81,16 +82,23 @@ def calibrate(
         return _epsilon(sigma, delta, rate, steps, by, neighbours, interval)
 
     # Rényi accounting is fast and never gives a smaller ε than the exact one: its noise is a good start for the search.
-    sigma = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.RDP), epsilon, 1.0)
+    sigma = by_renyi = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.RDP), epsilon, 1.0)
     if accountant is Accountant.PLD:
-        sigma = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.PLD), epsilon, sigma)
+        sigma = _smallest_noise(lambda sigma: epsilon_of(sigma, Accountant.PLD), epsilon, by_renyi)
+        if sigma > 2 * by_renyi:
+            # It cuts off tails of the privacy loss, and counts what it cuts off as infinite loss: too much for a tiny δ.
+            raise InvalidArgument(
+                f"the accountant pld cannot account for ε = {epsilon:g} at δ = {delta:g}: it needs a noise multiplier of "
+                f"{sigma:.4g}, where rdp needs {by_renyi:.4g}; choose the accountant rdp, or a larger δ"
+            )
     return Calibration(sigma, epsilon_of(sigma, accountant, _FINE), delta, rate, steps, accountant, neighbours)
 
 
 def _smallest_noise(epsilon_of: Callable[[float], float], epsilon: float, start: float) -> float:
     """Return a noise multiplier whose ε is at most ``epsilon`` and close to it, by a search that begins at ``start``.
 
-    The search uses that ε falls with the noise, roughly like a power of it.
+    The search uses that ε falls with the noise, roughly like a power of it. Where ε falls by a step past ``epsilon``, the result is
+    the noise right after the step, whose ε may be far below.
     """
     enough = start
     while epsilon_of(enough) > epsilon:
@@ -104,11 +112,11 @@ def _smallest_noise(epsilon_of: Callable[[float], float], epsilon: float, start:
         if too_little < 1e-4:
             raise InvalidArgument(f"ε = {epsilon:g} needs next to no noise; lower it, or train for longer")
     exceeded = epsilon_of(too_little)
-    while reached < epsilon * (1 - _RELATIVE_TOLERANCE):
+    while reached < epsilon * (1 - _RELATIVE_TOLERANCE) and enough > too_little * (1 + _NARROWEST):
         # Interpolate in logarithms, but at least a tenth of the interval from its ends; bisect if ε is infinite.
         share = 0.5
         if math.isfinite(exceeded):
-            share = (math.log(exceeded) - math.log(epsilon)) / (math.log(exceeded) - math.log(max(reached, 1e-9)))
+            share = (math.log(exceeded) - math.log(epsilon)) / (math.log(exceeded) - math.log(max(reached, epsilon / 1000)))
         between = too_little * (enough / too_little) ** min(max(share, 0.1), 0.9)
         at_between = epsilon_of(between)
         if at_between <= epsilon:
