@@ -34,3 +34,8 @@ def test_a_function_that_is_zero_at_an_end_has_its_root_there():
 def test_ends_of_one_sign_are_refused():
     with pytest.raises(InvalidArgument, match="same sign at 1 and at 2"):
         root(lambda x: x, 1.0, 2.0)
+
+
+def test_the_root_of_a_function_with_tiny_values_is_found():
+    """Products of such values are 0 in double precision, and steps that would be divided by them are not taken."""
+    assert root(lambda x: 1e-300 * (x**3 - 2), 0.0, 5.0) == pytest.approx(2 ** (1 / 3), abs=1e-11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from lidp.errors import InvalidArgument
@@ -53,13 +54,13 @@ Point = tuple[float, float]
 
 
 def _interpolate(before: Point, here: Point, other: Point) -> float:
-    """Return the step from ``here`` to the zero of a line through two points, or of an inverse parabola through three."""
+    """Return the step from ``here`` to the zero of a line through two points, or of an inverse parabola through three.
+
+    The step is infinite, and so never accepted, if products of tiny values are 0.
+    """
     if before[0] == other[0]:
         return -here[1] * (here[0] - before[0]) / (here[1] - before[1])
     slope_before = (before[1] - here[1]) / (before[0] - here[0])
     slope_other = (other[1] - here[1]) / (other[0] - here[0])
-    return (
-        -here[1]
-        * (other[1] * slope_other - before[1] * slope_before)
-        / (slope_other * slope_before * (other[1] - before[1]))
-    )
+    divisor = slope_other * slope_before * (other[1] - before[1])
+    return -here[1] * (other[1] * slope_other - before[1] * slope_before) / divisor if divisor else math.inf
