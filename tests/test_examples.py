@@ -145,4 +145,4 @@ def test_the_example_on_flowers_simulation():
 def test_the_example_for_ci():
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES / "test_in_ci.py")
     assert found.returncode == 0, found.stdout
-    assert "dp: 1 assertion, 50,000 runs" in found.stdout
+    assert "dp: 1 assertion, 0 refuted, 50,000 runs" in found.stdout

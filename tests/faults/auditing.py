@@ -33,10 +33,11 @@ def audit_words(store, target="SLOW", trials=400, workers=1, *options):
 
 
 def start(words, **options):
-    """Start lidp in a new process group."""
+    """Start lidp in a new process group, in which SIGHUP is not ignored, as it is if nohup started the tests."""
     return subprocess.Popen(
         [sys.executable, "-m", "lidp", *words], cwd=ROOT, start_new_session=True, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        **{"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL), **options},
     )  # fmt: skip
 
 

@@ -63,9 +63,10 @@ LIBRARIES = {
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_right_in_forty_of_forty_seeds(library):
+    """No seed fixes the noise of most libraries. A false alarm in any of the forty audits has a probability of at most 4e-5."""
     make, d0, d1 = LIBRARIES[library]
     mechanism = make(1.0)
-    options = {"claim": Claim(1.0), "runs": 1500, "failure_probability": 1e-3}
+    options = {"claim": Claim(1.0), "runs": 1500, "failure_probability": 1e-6}
     verdicts = [audit_pair(mechanism, d0, d1, seed=seed, **options).verdict for seed in range(40)]
     assert verdicts.count(Verdict.NOT_REFUTED) == 40
 
