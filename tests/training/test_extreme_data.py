@@ -83,6 +83,46 @@ def test_labels_that_are_not_whole_numbers_are_refused(labels, tmp_path):
         load_npz(tmp_path / "d.npz")
 
 
+@pytest.mark.parametrize("labels", [Y + 0.5, np.where(Y, np.nan, 0.0), Y - 1.0, np.where(Y, np.inf, 0.0), Y.astype(str)])
+def test_records_whose_labels_are_not_whole_numbers_are_refused(labels):
+    with pytest.raises(InvalidData, match="labels must be whole numbers from 0, got"):
+        TrainingSet(X, labels, Kind.EXAMPLE)
+
+
+@pytest.mark.parametrize("kind", [str, complex, object])
+def test_records_whose_features_are_not_real_numbers_are_refused(kind):
+    with pytest.raises(InvalidData, match="features must be real numbers, got"):
+        TrainingSet(X.astype(kind), Y, Kind.EXAMPLE)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64, np.uint16, bool, ">f4"])
+def test_features_of_any_type_become_singles(kind):
+    values = np.random.default_rng(3).integers(0, 2, (6, 3))
+    for x in (
+        values.astype(kind),
+        np.asfortranarray(values.astype(kind)),
+        np.repeat(values.astype(kind), 2, axis=1)[:, ::2],
+    ):
+        records = TrainingSet(x, Y, Kind.EXAMPLE)
+        assert records.x.dtype == np.dtype(np.float32)
+        assert records.x.flags.c_contiguous
+        np.testing.assert_array_equal(records.x, values)
+
+
+def test_singles_and_bytes_are_shared():
+    for x in (X, X.astype(np.uint8)):
+        records = TrainingSet(x, Y, Kind.EXAMPLE)
+        assert records.x is x
+        assert records.y is Y
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, np.uint64, np.float64, bool])
+def test_labels_of_any_type_become_whole_numbers_of_64_bits(kind):
+    y = TrainingSet(X, Y.astype(kind), Kind.EXAMPLE).y
+    assert y.dtype == np.int64
+    np.testing.assert_array_equal(y, Y)
+
+
 @pytest.mark.parametrize(("x", "y"), [(X, Y[:-1]), (X[:-1], Y), (X[:, 0], Y), (X, Y[:, np.newaxis])])
 def test_a_number_of_labels_other_than_of_examples_is_refused(x, y):
     with pytest.raises(InvalidData, match="one label per example, got shapes"):

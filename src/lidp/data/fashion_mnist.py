@@ -41,7 +41,9 @@ def load_fashion_mnist(path: str | Path | None = None, *, download: bool = False
     site = url if download and path is None and folder == _cached() else None
     images, labels, test_images, test_labels = [_load(folder, name, site) for name in FILES]
     test_pixels = test_images.reshape(len(test_images), -1) * np.float32(1 / 255)
-    pixels, y, test_y = images.reshape(len(images), -1), labels.astype(np.int64), test_labels.astype(np.int64)
+    # A copy, because numpy asks for large pages for arrays of its own: records are read from all over this one.
+    pixels = images.reshape(len(images), -1).copy()
+    y, test_y = labels.astype(np.int64), test_labels.astype(np.int64)
     return Dataset("fashion-mnist", pixels, y, test_pixels, test_y, classes=10, unit=1 / 255)
 
 

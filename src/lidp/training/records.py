@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ class Kind(StrEnum):
 class TrainingSet:
     """Examples, which all trials share without copies, and the planted canaries of one trial.
 
-    The features of an example are its row of ``x`` times ``unit``; those of planted examples are not multiplied.
+    The features of an example are its row of ``x`` times ``unit``; those of planted examples are not multiplied. Features
+    become numbers of 32 bits unless they are bytes, and labels become whole numbers of 64 bits: training is compiled for these.
     If ``replaces``, canaries replace the last examples, so that the number of records stays the same; otherwise they are added.
     Watched canaries are scored at every step of the training; they are not part of the data unless they are planted too.
     """
@@ -54,14 +56,18 @@ class TrainingSet:
                     "training data must be an array (examples, features) and one label per example, "
                     f"got shapes {self.x.shape} and {self.y.shape}"
                 )
+            if self.x.dtype.kind not in "biuf":
+                raise InvalidData(f"features must be real numbers, got {self.x.dtype}")
             index = checks.first_not_finite(self.x, self.unit)
             if index is not None:
                 scaled = "" if self.unit == 1 else f" after multiplication by the unit {self.unit:g}"
                 raise InvalidData(
                     f"training example {index[0]}: feature {index[1]} is not a finite number of 32 bits{scaled}"
                 )
-            if len(self.y) and self.y.min() < 0:
-                raise InvalidData(f"labels must be whole numbers from 0, got {self.y.min()}")
+            object.__setattr__(
+                self, "x", np.ascontiguousarray(self.x, self.x.dtype if self.x.dtype == np.uint8 else np.float32)
+            )
+            object.__setattr__(self, "y", _as_labels(self.y))
             object.__setattr__(self, "_checked", True)
         for canaries in (self.planted, self.watched):
             index = None if canaries is None else checks.first_not_finite(canaries)
@@ -148,3 +154,13 @@ class TrainingSet:
         if canaries is None or self.kind is not Kind.COORDINATE or not len(canaries):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         return canaries[:, 0].astype(np.int64), canaries[:, 1].astype(np.float32)
+
+
+def _as_labels(y: NDArray[Any]) -> Ints:
+    if y.dtype.kind not in "biuf":
+        raise InvalidData(f"labels must be whole numbers from 0, got {y.dtype}")
+    values = y.astype(np.float64)
+    wrong = y[~((values >= 0) & (values < 2**63) & (values == np.floor(values)))]
+    if len(wrong):
+        raise InvalidData(f"labels must be whole numbers from 0, got {wrong[0]}")
+    return np.ascontiguousarray(y, np.int64)

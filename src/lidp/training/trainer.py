@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lidp import checks
-from lidp.arrays import Ints, Singles
+from lidp.arrays import Ints, Singles, read_only
 from lidp.errors import InvalidArgument
 from lidp.target import Output
 from lidp.training.model import Network
@@ -131,15 +131,16 @@ class DPSGD:
         poisson = self.sampling is Sampling.POISSON
         schedule = float(self.rate), float(self.batch_size), poisson
         workspace = dp_sgd.workspace_for(self.network.widths, len(records), *schedule, len(watched_examples[0]))
-        in_place = dp_sgd.reads_in_place(records.x, records.unit, self.network.widths, workspace)
+        x, y = read_only(records.x), read_only(records.y)
+        in_place = dp_sgd.reads_in_place(x, records.unit, self.network.widths, workspace)
         dp_sgd.train(
-            records.x, np.float32(records.unit), records.y, *examples,
+            x, np.float32(records.unit), y, *examples,
             records.gradients(self.network.size), *coordinates, *records.signs, theta, np.array(self.network.widths),
             self.steps, *schedule,
             np.float32(self.learning_rate), clip, np.float32(self.sigma * (self.clip_norm or 1.0)), words, lanes,
             *watched_examples, records.watched_gradients(self.network.size), *(part[order] for part in watched_coordinates),
             *records.watched_signs, np.ones(3) if self.claimed is None else self.claimed.numbers, evidence, workspace,
-            records.x if in_place else None,
+            x if in_place else None,
         )  # fmt: skip
         if self.claimed is None:
             return theta, None
