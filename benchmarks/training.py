@@ -4,7 +4,8 @@ Fashion-MNIST (60,000 x 784 bytes, ten classes), Poisson batches of mean 100, cl
 so it also runs on made-up data of the same shape without zeros. Each peer is used as its documentation does: Opacus with its own
 loader, jax-privacy jitted (with batches of a fixed size, as every new size would be compiled anew). The floor is the time of the
 matrix products of a step alone, at the rate of a large product of single precision on one core. Times are processor times, and
-the best of interleaved rounds counts: the machine may be shared.
+the best of interleaved rounds counts: the machine may be shared. ``LIDP_BEFORE=FOLDER`` adds another version of lidp, whose
+checkout is in that folder, to the same rounds.
 
 Then, in a process of its own: the peak memory of an audit's worth of models on the real data, and what a thousand models of 30
 epochs take on two cores. Needs the extra ``peers``.
@@ -13,6 +14,7 @@ epochs take on two cores. Needs the extra ``peers``.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+import lidp
 from lidp._runtime.workers import use_one_core
 from lidp.errors import InvalidData
 from lidp.training import DPSGD, Kind, Network, TrainingSet
@@ -57,6 +60,34 @@ def ours(x: np.ndarray, y: np.ndarray, hidden: tuple[int, ...]) -> Steps:
         return time.process_time() - start
 
     return run
+
+
+def another_version(checkout: Path, hidden: tuple[int, ...]) -> Steps:
+    """Return the steps of the version of lidp in ``checkout``. They run in a process of their own, which waits in between."""
+    source = checkout.resolve() / "src"
+    process = subprocess.Popen(  # noqa: S603  # the version that the user names
+        [sys.executable, "-m", "benchmarks.training", str(source), *map(str, hidden)],
+        env=os.environ | {"PYTHONPATH": str(source)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(steps: int) -> float:
+        print(steps, file=process.stdin, flush=True)
+        answer = process.stdout.readline()
+        return float(answer) if answer else sys.exit(f"the version of lidp in {checkout} was not measured; see above")
+
+    return run
+
+
+def answer_with_seconds(source: Path, hidden: tuple[int, ...]) -> None:
+    """Run as many steps as each line of the standard input says, and print the seconds that they took."""
+    if source not in Path(lidp.__file__).parents:
+        sys.exit(f"there is no lidp in {source}")
+    run = ours(*images(), hidden)
+    for line in sys.stdin:
+        print(run(int(line)), flush=True)
 
 
 def floor(hidden: tuple[int, ...]) -> Steps:
@@ -169,6 +200,8 @@ def compare() -> None:
             "lidp, no zeros": (ours(no_zeros, y, hidden), STEPS[name]),
             "floor": (floor(hidden), 1),
         }
+        if "LIDP_BEFORE" in os.environ:
+            ways["lidp, before"] = (another_version(Path(os.environ["LIDP_BEFORE"]), hidden), STEPS[name])
         for label, make in {
             "Opacus, hooks": lambda hidden=hidden: opacus(x, y, hidden, "hooks"),
             "Opacus, ghost clipping": lambda hidden=hidden: opacus(x, y, hidden, "ghost"),
@@ -239,6 +272,9 @@ def main() -> None:
 if __name__ == "__main__":
     use_one_core()
     try:
-        alone()
+        if sys.argv[1:]:
+            answer_with_seconds(Path(sys.argv[1]), tuple(map(int, sys.argv[2:])))
+        else:
+            alone()
     except InvalidData as error:
         sys.exit(f"not measured: {error}")
