@@ -63,11 +63,11 @@ TOGETHER := $(PYTEST) -n $(WORKERS) --dist worksteal
 
 test: lint
 	$(TOGETHER) -m "not slow and not cluster"
-	$(PYTEST) -m "not slow and cluster"
+	$(PYTEST) -m "not slow and cluster" tests/trials
 
 test-all: lint
 	$(TOGETHER) -m "not cluster"
-	$(PYTEST) -m "cluster"
+	$(PYTEST) -m "cluster" tests/trials
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -19,6 +19,18 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark all cases of a test with the mark ``slow_after_first`` as slow, but for the first one that is not slow anyway."""
+    begun = set()
+    for item in items:
+        if item.get_closest_marker("slow_after_first") and not item.get_closest_marker("slow"):
+            test = item.nodeid.partition("[")[0]
+            if test in begun:
+                item.add_marker("slow")
+            begun.add(test)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_user_data(tmp_path_factory):
     """Keep the key that marks one's own stores out of the home folder of whoever runs the tests."""

@@ -48,6 +48,7 @@ def audit(folder, arguments):
     return ended.returncode, summary.read_text(encoding="utf-8"), output.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("target", "code", "icon"), [("LEAKY", 1, "❌"), ("SILENT", 0, "✅")])
 def test_the_action_writes_all_reports_and_ends_with_the_code_of_the_audit(tmp_path, target, code, icon):
     arguments = f"audit tests.sample_targets:{target} --epsilon 1 --delta '1e-5' --canaries 8 --trials 60 --quiet"

@@ -25,7 +25,7 @@ from tests.pages import (
     spans_of,
 )
 
-SLOW_PAGES = {"how-many-models.md", "clusters.md", "training.md", "diagnosis.md", "jax.md"}
+SLOW_PAGES = {"federated.md", "how-many-models.md", "clusters.md", "training.md", "diagnosis.md", "jax.md"}
 KINDS = {
     "python": "run; what it prints stands in the block of text that follows, or it prints nothing; with a title, saved as a file",
     "pycon": "a session, compared line by line",

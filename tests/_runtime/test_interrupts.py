@@ -18,6 +18,7 @@ AUDIT = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
     "stop_signal", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT], ids=lambda stop_signal: stop_signal.name

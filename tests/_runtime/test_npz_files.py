@@ -28,6 +28,7 @@ def bomb(path, rows):
         archive.writestr("y.npy", header_of((rows,), "<i8") + bytes(8 * rows))
 
 
+@pytest.mark.slow
 def test_a_small_file_of_a_gigabyte_is_refused_before_unpacking(tmp_path, monkeypatch):
     bomb(tmp_path / "bomb.npz", 300_000)  # 1.2 GB
     assert (tmp_path / "bomb.npz").stat().st_size < 2_000_000

@@ -212,6 +212,7 @@ def check_children(folder, *, at_least):
 EXIT_MODES = ["returns", "raises", "exits"]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
 @pytest.mark.parametrize("exit_mode", EXIT_MODES)
 @pytest.mark.parametrize("design", [CoinFlip(4), LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=repr)
@@ -225,6 +226,7 @@ def test_a_forked_child_does_not_continue_the_audit(design, exit_mode, executor,
     check_children(tmp_path, at_least=5)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("exit_mode", EXIT_MODES)
 def test_a_forked_child_does_not_continue_a_pair_audit(exit_mode, tmp_path):
     forks = Forks(exit_mode, tmp_path)
@@ -237,6 +239,7 @@ def test_a_forked_child_does_not_continue_a_pair_audit(exit_mode, tmp_path):
     check_children(tmp_path, at_least=40)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
 @pytest.mark.parametrize("exit_mode", EXIT_MODES)
 def test_a_child_forked_by_a_score_or_a_preparation_does_not_continue(exit_mode, executor, tmp_path):

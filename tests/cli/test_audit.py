@@ -128,6 +128,7 @@ def test_a_target_that_cannot_be_loaded_exits_with_2(capsys, tmp_path):
         assert "not today" in err
 
 
+@pytest.mark.slow
 def test_progress_is_plain_off_a_terminal_and_absent_when_quiet(tmp_path):
     command = [
         sys.executable, "-m", "lidp", "audit", "tests.sample_targets:SLOW", "--epsilon", "9", "--trials", "400", "--canaries", "2",

@@ -85,6 +85,7 @@ def mine(tmp_path):
     return tmp_path / "mine.npz"
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("options", "changed", "value"), CHANGES, ids=lambda part: " ".join(part) if type(part) is list else ""
 )
@@ -107,6 +108,7 @@ def test_an_option_changes_the_training_and_is_stored(capsys, tmp_path, mine, op
     assert "belongs to another audit" in err or "is not what it was when" in err
 
 
+@pytest.mark.slow
 def test_an_audit_is_resumed_from_another_folder(capsys, tmp_path, mine, monkeypatch):
     store = tmp_path / "a.db"
     monkeypatch.chdir(tmp_path)
@@ -220,6 +222,7 @@ def test_bad_options_are_refused_in_one_line(capsys, arguments, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_delta_has_a_default(capsys):
     assert run(["audit-dpsgd", "--epsilon", "4", "--records", "200", "--epochs", "1", "--trials", "2", "--quiet"]) == 0
     assert "which is (4, 1e-05)-DP" in capsys.readouterr().out

@@ -47,6 +47,7 @@ def hangs_once(tmp_path):
     return program_that_hangs_once(tmp_path)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_pilot_runs_that_fail_or_hang_are_told(data, hangs_once, workers):
     """In this process, or in one of their own: on the screen, whoever is quiet."""

@@ -19,6 +19,7 @@ def test_every_mechanism_is_listed_with_its_truth_and_every_training(capsys):
     assert [line.split()[1] for line in trainings[1:]].count("right") == 2
 
 
+@pytest.mark.slow
 def test_a_training_is_audited_with_its_own_claim_and_canaries(capsys):
     code, out, _ = lidp(capsys, "audit", "catalogue:noise-reused-across-steps", "--quiet")
     assert code == 1

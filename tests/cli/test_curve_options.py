@@ -29,6 +29,7 @@ def test_bound_of_a_refuted_curve_as_json(capsys, file):
     assert found["claim"]["curve"] == {"kind": "gaussian", "mu": 0.5}
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     "claim",
     [

@@ -128,6 +128,7 @@ def test_group_names_cannot_move_the_cursor(capsys, tmp_path):
     assert "\x1b" not in out
 
 
+@pytest.mark.slow
 def test_a_refuted_audit_is_diagnosed_with_exit_code_0(capsys, tmp_path):
     path = tmp_path / "a.db"
     code, out, _ = lidp(capsys, *TRANSCRIPT, "--true-noise", "0.2", "--trials", "16", "--store", path)

@@ -80,6 +80,7 @@ def test_a_mechanism_that_always_raises_exits_with_2(write, capsys, raised):
         assert not any(line.startswith("lidp: ") for line in traceback)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("before", "within", "expected"),
     [
@@ -147,6 +148,7 @@ def in_shell(folder, arguments, redirection):
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("arguments", "expected"), COMMANDS)
 def test_closed_streams_do_not_change_the_exit_code(folder, arguments, expected):
     for redirection in CLOSED:
@@ -156,6 +158,7 @@ def test_closed_streams_do_not_change_the_exit_code(folder, arguments, expected)
         assert "should not have happened" not in printed
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("arguments", "expected"), COMMANDS)
 def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder, arguments, expected):
     reader, writer = os.pipe()

@@ -46,6 +46,7 @@ def lidp(folder, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_the_result_is_on_stdout_and_files_stay_where_they_were_named(tmp_path, workers):
     (tmp_path / "noisy.py").write_text(NOISY)

@@ -167,6 +167,7 @@ def test_downloads_are_checked_before_they_are_saved(small_files, cache, site, b
         assert files_after == ({} if before is None else {path.name: before})
 
 
+@pytest.mark.slow
 def test_the_option_download_allows_a_download(small_files, cache, site, monkeypatch, capsys):
     url, files, requested = site
     files |= {f"{name}.gz": gzip.compress(content) for name, content in small_files.items()}

@@ -149,6 +149,7 @@ class EverySecondOfMany(EverySecond):
         return [self(dataset, rng) for dataset, rng in zip(datasets, rngs, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [EverySecond(0.9), *(pytest.param(EverySecondOfMany(more), marks=pytest.mark.slow) for more in (0.9, -0.9))],
@@ -171,6 +172,7 @@ class CountingScore:
         return output + 3.0 * ((self.calls - 1) // self.block % 2 == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [LeaveOneOut(2, 2), ReplaceOne(2, 2)], ids=["leave-one-out", "replace-one"])
 def test_score_with_memory_does_not_refute_pure_noise(design):
     def noise(dataset, rng):

@@ -63,6 +63,7 @@ def test_a_loop_that_fails_before_it_tells_its_parameters_gets_the_usual_number(
     assert "not known" in target.canary_count.reason
 
 
+@pytest.mark.slow
 def test_a_training_says_how_many_canaries_were_chosen():
     target = torch_target(NoisyLoop(), RECORDS, scores="transcript", name="loop")
     claim = lidp.Claim.dpsgd(noise_multiplier=2.0, sampling_rate=0.5, steps=10, delta=1e-5)

@@ -151,6 +151,7 @@ def hangs_once(tmp_path):
     return program_that_hangs_once(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_once_is_ended_with_all_it_started(hangs_once, tmp_path):
     found = audit(hangs_once.replace("COUNT", str(len(POOL[0]))), trials=4, pilots=0, time_limit=5.0)
     assert found.failed_runs == 1

@@ -66,6 +66,7 @@ def test_log_ratios_of_half_the_noise_do_not_have_the_claimed_law():
     assert stats.ks_2samp(measured, expected).pvalue < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("canary", "canaries", "trials"), [(None, 64, 8), ("random-gradient", 8, 40)])
 def test_correct_training_stands_and_half_the_noise_falls(canary, canaries, trials):
     """Random directions overlap in a model of so few parameters, so that fewer of them fit into one run."""
@@ -184,6 +185,7 @@ def test_arguments_that_do_not_fit_are_refused():
         federated_target(None, CLIENTS, **accounted)
 
 
+@pytest.mark.slow
 def test_federated_training_needs_no_torch():
     program = (
         "import sys\n"

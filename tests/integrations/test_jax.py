@@ -38,6 +38,7 @@ def audit(loop, **options):
     return audit_jax(loop, make_records(), **ACCOUNTANT | AUDIT | options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [train_with_optax, pytest.param(train, marks=pytest.mark.slow)])
 def test_correct_training_stands(loop):
     result = audit(loop, trials=4, pilots=2)
@@ -193,6 +194,7 @@ def test_invalid_arguments_are_refused():
         jax_target(3, make_records(), **ACCOUNTANT)
 
 
+@pytest.mark.slow
 def test_a_point_is_audited_with_the_curve_of_the_steps():
     target = jax_target(train, make_records(), **ACCOUNTANT, pilots=0)
     curve = Claim.dpsgd(noise_multiplier=NOISE, sampling_rate=0.2, steps=STEPS).curve

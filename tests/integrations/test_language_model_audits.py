@@ -38,6 +38,7 @@ def open_gradients(folder, seed, *options, canaries=CANARIES, epochs=EPOCHS):
     return open_seal(sealed, train(sealed, *GRADIENTS, "--epochs", epochs, *options, seed=seed, data=data)).verdict
 
 
+@pytest.mark.slow
 def test_one_training_with_a_tenth_of_its_noise_falls(tmp_path):
     assert open_gradients(tmp_path, 1, "--noise-factor", 0.1, canaries=200, epochs=1) is Verdict.REFUTED
 

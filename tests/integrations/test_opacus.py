@@ -162,6 +162,7 @@ class ModuleLevelGenerator(Script):
         return super().__call__(records, planting)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("canaries", [None, outliers()], ids=["gradients", "records"])
 def test_a_module_level_noise_generator_is_refused_with_several_workers(canaries):
     options = {"delta": 1e-5, "trials": 4, "design": CoinFlip(2), "pilots": 1, "canaries": canaries}
@@ -286,6 +287,7 @@ def test_a_loop_that_never_plants_ends_the_audit_and_is_no_failed_run(design):
 # Whole audits.
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     opacus = opacus_target(Script(), some_records())
     options = {"claim": opacus.settings.claim(1e-5), "trials": 6, "design": CoinFlip(8), "seed": 4}

@@ -128,6 +128,7 @@ def test_fixed_size_batches_are_reported_though_no_score_detects_them():
         assert "fixed-size batches" in result.facts["warnings"]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("accountant", ["rdp", "prv", "gdp"])
 def test_scripts_may_ask_any_accountant_for_epsilon(accountant):
     class Asking(Script):

@@ -161,6 +161,7 @@ def test_noise_missing_in_one_layer_falls():
     assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_one_run_is_enough_for_independent_canaries():
     options = {"trials": 1, "design": CoinFlip(256), "scores": "transcript", "independent_canaries": True, "delta": 1e-5}
     for noise, verdict in ((1.0, Verdict.NOT_REFUTED), (0.5, Verdict.REFUTED)):

@@ -35,6 +35,7 @@ def one_step(records, planting, noise=1.0):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [CoinFlip(4), pytest.param(LeaveOneOut(4, 4), marks=pytest.mark.slow)], ids=str)
 def test_false_alarms_at_an_exactly_tight_null(design):
     target = torch_target(one_step, RECORDS, pilots=4)

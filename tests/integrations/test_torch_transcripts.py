@@ -20,6 +20,7 @@ def audit(loop, *, canary=None, claim=CLAIM, trials=16, design=None, **options):
     return lidp.audit(target, claim=claim, trials=trials, design=design or CoinFlip(64), **options)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("canary", ["dirac-gradient", "random-gradient"])
 def test_a_correct_loop_stands_and_half_the_noise_falls(canary):
     for seed in range(3):

@@ -97,6 +97,7 @@ def audit(mechanism, **options):
     return audit_pair(mechanism, 0, 1, **{"claim": ONE, "runs": 4000} | options)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("mechanism", CERTAIN)
 def test_certain_leak_is_named_on_19_of_20_seeds(mechanism):
     results = [audit(mechanism, seed=seed, claim=Claim(0.5)) for seed in SEEDS]

@@ -74,6 +74,7 @@ def trials_in(store):
         return 0
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_audit_that_is_killed_five_times_gives_the_same_result(tmp_path, workers):
     expected = witness_of(audit_texts(runs=4000, stop_when="never"))

@@ -71,6 +71,7 @@ def test_right_ones_pass_and_wrong_ones_fail_with_all_that_is_needed(session):
     assert "the witness states ε ≥ 7.0" in checked.stderr
 
 
+@pytest.mark.slow
 def test_the_same_seed_fails_in_the_same_way_on_workers_too(session):
     lines = []
     for options in ((), ("-n", "2")):
@@ -81,6 +82,7 @@ def test_the_same_seed_fails_in_the_same_way_on_workers_too(session):
     assert len(lines[0]) >= 2
 
 
+@pytest.mark.slow
 def test_a_random_seed_is_printed(session):
     seeds = set()
     for _ in range(2):

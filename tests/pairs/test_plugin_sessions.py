@@ -66,6 +66,7 @@ def used(result):
     return tuple(float(number) for number in re.search(r"probability (\S+) of (\S+) used", result.summary).groups())
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("options", [("-p", "no:xdist"), ("-n", "2")])
 def test_reruns_neither_forgive_a_refutation_nor_use_more_than_was_reserved(session, options):
     result = session(RERUNS, "--reruns=2", *options)
@@ -88,11 +89,13 @@ def test_reruns_neither_forgive_a_refutation_nor_use_more_than_was_reserved(sess
     assert "3 of 7 assertions refuted" in page
 
 
+@pytest.mark.slow
 def test_the_split_is_that_of_the_selected_tests(session):
     result = session(RERUNS, "-k", "right", "-p", "no:xdist")
     assert used(result) == (pytest.approx(0.9e-6, rel=1e-3), 1e-6)
 
 
+@pytest.mark.slow
 def test_a_rerun_that_is_skipped_does_not_forgive_a_refutation(session):
     result = session(
         """

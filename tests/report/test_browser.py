@@ -125,6 +125,7 @@ def test_the_numbers_are_those_of_the_json(browser, pages, name):
             assert float(value) == expected, key
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390)])
 @pytest.mark.parametrize("name", NAMES)
 def test_everyone_can_read_it(browser, pages, name, scheme, width):

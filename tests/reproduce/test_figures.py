@@ -17,6 +17,7 @@ def test_every_experiment_has_a_figure():
     assert set(FIGURES) == set(EXPERIMENTS)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("path", sorted(KEPT.glob("**/*.csv")), ids=lambda path: str(path.parent.relative_to(KEPT)))
 def test_write_figure_draws_the_kept_tables(path, tmp_path):
     write_figure(tmp_path / "a.svg", path.stem, read_table(path))

@@ -53,6 +53,7 @@ def test_reproduce_writes_table_figure_and_summary(tmp_path, capsys):
     assert all(finding["holds"] is None for finding in summary["findings"])  # too small to judge
 
 
+@pytest.mark.slow
 def test_reproduce_gives_the_same_files_for_any_number_of_workers(tmp_path):
     one = reproduce(QUICK, out=tmp_path / "one", workers=1)
     two = reproduce(QUICK, out=tmp_path / "two", workers=2)
@@ -95,6 +96,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_reproduce_exits_130_on_sigterm_and_resumes(tmp_path):
     """The process sends the signal to itself after its first cell: from outside it might come too late."""
     command = [sys.executable, "-c", INTERRUPTED, "reproduce", QUICK, "--out", str(tmp_path), "--quiet"]

@@ -24,6 +24,7 @@ def test_transcript_run_is_the_same_from_its_store(tmp_path):
     assert 0 <= audited["accuracy"] <= 1
 
 
+@pytest.mark.slow
 def test_too_little_noise_shows_more(tmp_path):
     correct, broken = (make_run(noise).audit(tmp_path, 2, Serial())[0]["paths"][CURVE] for noise in (1.0, 0.3))
     assert max((epsilon for _, epsilon in correct), default=0) < max(epsilon for _, epsilon in broken)

@@ -90,6 +90,7 @@ PAGES = ["list", "leaky", "half", "empty", "trouble", "a<b>", "compare", "report
 LIVE = {"list", "leaky", "half", "empty", "trouble", "a<b>", "running"}
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 320)])
 @pytest.mark.parametrize("page", PAGES)
 def test_everyone_can_read_it(browser, server, page, scheme, width):

@@ -106,6 +106,7 @@ def test_coin_wager_with_dependent_canaries():
 RARE_AND_COMMON = [(1.0, 0.02), (1.0, None), (0.5, 0.3), (2.0, 0.005)]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("correlation", [*(pytest.param(c, marks=pytest.mark.slow) for c in (0.0, 1.0)), 0.1])
 @pytest.mark.parametrize(("epsilon", "rate"), RARE_AND_COMMON)
 def test_lifted_betting_on_exchangeable_arms(correlation, epsilon, rate):
@@ -113,12 +114,14 @@ def test_lifted_betting_on_exchangeable_arms(correlation, epsilon, rate):
     assert_covers(false_alarms(bounder(FAST_BETTING), draw, epsilon, 200, seed=6), 200, BETA)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("correlation", [0.0, 1.0])
 def test_lifted_betting_with_delta(correlation):
     draw = exchangeable_arms(300, 4, 0.05, 0.5, delta=0.05, correlation=correlation)
     assert_covers(false_alarms(bounder(FAST_BETTING, 0.05), draw, 0.5, 200, seed=7), 200, BETA)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_lifted_betting_in_one_direction(direction):
     method = LiftedBetting(direction=direction, resolution=0.25, largest=4.0)

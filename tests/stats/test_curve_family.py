@@ -30,6 +30,7 @@ CURVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("curve", "delta"), CURVES.values(), ids=CURVES)
 def test_members_run_from_the_most_to_the_least_private_one(curve, delta):
     """The fixed sequence of tests relies on it: what is below a curve with more noise is below one with less."""

@@ -23,6 +23,7 @@ def test_bound_is_the_quantile_of_a_simulated_posterior(direction, inserted, hel
     assert result[0] == pytest.approx(expected, abs=0.01)
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("level", [1e-3, *(pytest.param(level, marks=pytest.mark.slow) for level in (1e-6, 1e-9))])
 def test_small_levels_are_computed_accurately(level, monkeypatch):
     counts = np.array([[150, 50]]), np.array([[198, 2]])

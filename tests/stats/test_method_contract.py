@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from lidp import METHODS, FixedThreshold, RankGuesses
 from lidp.testing import MethodContract
 from tests.stats.every_method import method_with_defaults
@@ -70,6 +72,10 @@ class TestOneRunFDP(LidpMethodContract):
 
 class TestSignedRanks(LidpMethodContract):
     name = "signed-ranks"
+
+    @pytest.mark.slow
+    def test_bound_exceeds_the_truth_no_more_often_than_it_says(self):
+        super().test_bound_exceeds_the_truth_no_more_often_than_it_says()
 
 
 class TestGaussianDP(LidpMethodContract):

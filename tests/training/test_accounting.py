@@ -11,6 +11,7 @@ from lidp.training import Accountant, calibrate, epsilon_of_noise
 SCHEDULE = {"delta": 1e-5, "rate": 0.02, "steps": 500}
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("accountant", list(Accountant))
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_calibrated_noise_gives_the_requested_epsilon_and_hardly_less(accountant, epsilon):
@@ -84,6 +85,7 @@ def test_calibrating_an_epsilon_that_needs_no_noise_is_refused():
         calibrate(1e12, delta=0.9, rate=1e-6, steps=1, accountant="rdp")
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("accountant", list(Accountant))
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-12])
 def test_calibration_ends_where_epsilon_falls_by_a_step(accountant, epsilon):

@@ -68,6 +68,7 @@ def test_with_canaries_shares_the_records_and_copies_the_canaries():
         records(replaces=True).with_canaries(np.ones((500, 122)))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("canary", list(Canary))
 @pytest.mark.parametrize(
     "design", [CoinFlip(8), CoinFlip(8, Neighbours.REPLACE_ONE), LeaveOneOut(4, 4), ReplaceOne(4, 4)], ids=str
@@ -100,6 +101,7 @@ def test_decorrelated_scores_separate_many_canaries_better_than_centred_ones(can
     assert separation("decorrelated") > 1.25 * separation("centred")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canary", list(Canary))
 def test_self_normalised_scores_of_held_out_canaries_are_standardised(canary):
     made = training_target(DATA, CLAIM, training=QUICK, canary=canary, canaries=16, pilots=4, scores="self-normalised")
@@ -151,6 +153,7 @@ def test_gradient_canaries_have_the_clipping_norm_even_without_clipping(canary):
     assert moved == pytest.approx(0.5 * training.learning_rate / training.batch_size, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_each_fault_changes_the_training_as_named():
     right = training_target(DATA, CLAIM, training=QUICK, pilots=1)
     little = training_target(DATA, CLAIM, training=QUICK, pilots=1, fault="little-noise")
@@ -167,6 +170,7 @@ def test_each_fault_changes_the_training_as_named():
     assert "sampling rate" not in shuffled.target.facts
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("hidden", [(), (256, 256)], ids=["linear", "perceptron"])
 def test_results_do_not_depend_on_the_number_of_workers(hidden):
     """Pilot models neither: the rounding of large matrix products depends on the number of threads."""
@@ -292,6 +296,7 @@ SLOW_SCORINGS = [
 ]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(("canary", "scores"), [*FEW_SCORINGS, *SLOW_SCORINGS])
 @pytest.mark.parametrize("held_out", [1, 16])
 @pytest.mark.parametrize("make", [LeaveOneOut, ReplaceOne])

@@ -193,6 +193,7 @@ def test_a_gradient_of_zero_counts_no_step():
     assert evidence["log_ratio"] == 0
 
 
+@pytest.mark.slow
 def test_a_correct_trainer_stands_and_shows_most_of_its_epsilon():
     result = lidp.audit(made().target, claim=CLAIM, trials=64, seed=1)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -218,6 +219,7 @@ def test_examples_as_canaries_show_a_trainer_that_does_not_clip(canary):
     assert lidp.audit(honest.target, claim=CLAIM, design=CoinFlip(8), trials=20, seed=3).verdict is Verdict.NOT_REFUTED
 
 
+@pytest.mark.slow
 def test_one_run_is_enough_if_canaries_are_independent():
     data = synthetic_purchases(400, 200, features=300, classes=4)
     audits = [
@@ -306,6 +308,7 @@ def alarms(repeats, *, data=FEW, trials=4, canaries=16, epsilon=4.0, canary="dir
     return sum(lidp.audit(target, seed=seed, **settings).bound.fell_at is not None for seed in range(repeats))
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("independent", [False, True], ids=["runs", "canaries"])
 def test_false_alarms_at_the_exactly_tight_null(independent):
     assert_covers(alarms(60, independent_canaries=independent), 60, 0.05)

@@ -229,6 +229,7 @@ except LidpError as error:
 """
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("name", "workers", "said"),
     [

@@ -168,6 +168,7 @@ def test_records_that_a_worker_should_not_have_sent_are_ignored():
 # Time limits and waiting.
 
 
+@pytest.mark.slow
 def test_a_trial_that_hangs_is_given_up(tmp_path):
     """Trials either take no time or hang forever: the limit is a thousand times what those take that do not hang."""
     options = {"trials": 16, "store": tmp_path / "a.db"}

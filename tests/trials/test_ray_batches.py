@@ -46,6 +46,7 @@ def test_a_death_in_a_batch_costs_its_trial_only(ray):
     assert not any(ray_journal._path(key, 0).parent.exists() for key in KEYS)
 
 
+@pytest.mark.slow
 def test_with_retry_a_death_in_a_batch_runs_its_trial_once_more(ray):
     result = run(trouble("dies"), trials=TRIALS, executor=Ray(retry=True))
     assert {note.attempts for note in result.notes if note.failures} == {2}
@@ -53,6 +54,7 @@ def test_with_retry_a_death_in_a_batch_runs_its_trial_once_more(ray):
     same(result, run(trouble("raises"), trials=TRIALS))
 
 
+@pytest.mark.slow
 def test_a_time_out_in_a_batch_costs_its_trial_only(ray):
     result = run(trouble("hangs", 0.05), trials=TRIALS, executor=Ray(time_limit=3))
     expected = run(trouble("raises", 0.05), trials=TRIALS)

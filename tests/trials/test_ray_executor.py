@@ -67,6 +67,7 @@ def test_trials_have_writable_arrays_global_generators_and_one_thread(ray):
     same(run(target, executor=Ray()), run(target))
 
 
+@pytest.mark.slow
 def test_trials_that_run_many_at_a_time_are_the_same(ray):
     batched = Target(Many(), Numbers(), closeness, dataset=[0.5, -0.5], name="leaky")
     same(run(batched, trials=300, executor=Ray()), run(trials=300))
@@ -101,6 +102,7 @@ def test_tasks_that_ray_has_forgotten_are_submitted_again(ray, monkeypatch):
     assert len(made) >= 2  # more often if the nodes take long to start
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, SystemExit])
 def test_whatever_a_mechanism_raises_is_a_failed_run(ray, kind):
     def raising(kind):
@@ -143,6 +145,7 @@ def from_the_system(dataset, rng):
     return [np.random.default_rng().standard_normal()]
 
 
+@pytest.mark.slow
 def test_own_randomness_that_every_process_replays_is_refused(ray):
     with pytest.raises(InvalidArgument, match="same ones in every worker process"):
         run(Target(OwnGenerator(), Numbers(), closeness), executor=Ray(), trials=4)
@@ -220,6 +223,7 @@ assert not ray.is_initialized()
 """
 
 
+@pytest.mark.slow
 def test_without_an_address_ray_is_started_on_the_loopback_interface_and_stopped():
     """In a process of its own: Ray runs no tasks of a process that has started a cluster, stopped it and connected to another."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -111,6 +111,7 @@ class Watched:
         return self
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize(
     ("trials", "after", "seconds", "options"),
     [(6, 0, 0.0, {}), (80, 20, 0.1, {"time_limit": 300}), (300, 100, 0.02, {"retry": True})],
@@ -174,6 +175,7 @@ def test_a_mechanism_that_brings_nodes_down_ends_the_audit(nodes, tmp_path, monk
         run(Target(bomb, Numbers(), closeness), executor=Ray(nodes.address))
 
 
+@pytest.mark.slow
 def test_a_cluster_without_nodes_is_waited_for_only_so_long(ray, nodes, monkeypatch):
     def watch(progress):
         if progress.done >= 5 and len(nodes.workers) == 2:
@@ -189,6 +191,7 @@ def test_a_cluster_without_nodes_is_waited_for_only_so_long(ray, nodes, monkeypa
 # Worker processes.
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_its_trial_only(ray):
     target = Target(Trouble("dies", 0.1), Numbers(), closeness, dataset=[0.5])
     result = run(target, executor=Ray(retry=True), trials=20)
@@ -216,6 +219,7 @@ def test_a_trial_that_died_is_not_late_as_well(ray, monkeypatch):
     assert sorted(note.index for note in result.notes) == list(range(20))
 
 
+@pytest.mark.slow
 def test_a_second_try_has_the_same_coins_and_stream(ray, tmp_path):
     fragile = Target(sample_targets.DiesOnce(str(tmp_path)), Numbers(), closeness, dataset=[0.5], name="x")
     result = run(fragile, executor=Ray(retry=True), trials=20)

@@ -55,6 +55,7 @@ HELPERS = {
 ARMS = [pytest.param(design, marks=pytest.mark.slow) for design in (LeaveOneOut(8, 8), ReplaceOne(8, 8))]
 
 
+@pytest.mark.slow_after_first
 @pytest.mark.parametrize("name", list(HELPERS))
 @pytest.mark.parametrize("design", [CoinFlip(8), *ARMS], ids=lambda d: type(d).__name__)
 def test_score_helper_does_not_refute_pure_noise(name, design):
@@ -91,6 +92,7 @@ class SubtractsAll:
         return scores
 
 
+@pytest.mark.slow
 def test_score_that_subtracts_all_canaries_refutes_pure_noise_and_decorrelated_does_not():
     @dataclass(frozen=True)
     class Same:
@@ -143,6 +145,7 @@ def test_score_that_fails_for_some_canaries_is_no_evidence():
     assert_covers(alarms, 12, BETA)
 
 
+@pytest.mark.slow
 def test_contribution_that_fails_for_some_canaries_is_no_evidence():
     class Few:
         def draw(self, rng, size):
@@ -156,6 +159,7 @@ def test_contribution_that_fails_for_some_canaries_is_no_evidence():
     assert_covers(alarms, 12, BETA)
 
 
+@pytest.mark.slow
 def test_score_that_reads_the_indices_of_others_is_no_evidence():
     """Local randomized response at exactly ε under replace-one; the score reads the answers at the places of the others."""
     epsilon = 0.5
