@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import lidp
 from benchmarks.overhead import Zeros, score
-from lidp import Claim, CoinFlip, Progress, Target
+from lidp import AuditResult, Claim, CoinFlip, Progress, Target
 from lidp.trials.executors import Executor, Processes
 from lidp.trials.ray_executor import Ray
 
@@ -29,6 +30,12 @@ class Sleepy:
         return 0.0
 
 
+def audit(executor: Executor, seconds: float, trials: int, watch: Callable[[Progress], None] | None = None) -> AuditResult:
+    target = Target(Sleepy(seconds), Zeros(), score)
+    options = {"claim": Claim(9.0), "design": CoinFlip(32), "trials": trials, "stop_when": "never"}
+    return lidp.audit(target, **options, executor=executor, watch=watch)
+
+
 def overhead(executor: Executor, seconds: float, trials: int) -> float:
     """Elapsed time per trial and worker, over the time that trials took in their workers, minus one.
 
@@ -40,9 +47,7 @@ def overhead(executor: Executor, seconds: float, trials: int) -> float:
     def watch(progress: Progress) -> None:
         heard.append((time.perf_counter(), progress.done))
 
-    target = Target(Sleepy(seconds), Zeros(), score)
-    options = {"claim": Claim(9.0), "design": CoinFlip(32), "trials": trials, "stop_when": "never"}
-    result = lidp.audit(target, **options, executor=executor, watch=watch)
+    result = audit(executor, seconds, trials, watch)
     middle = [(at, done) for at, done in heard if 0.1 * trials <= done <= 0.9 * trials]
     changed = [later for earlier, later in pairwise(middle) if later[1] > earlier[1]]
     (start, first), (end, last) = changed[0], changed[-1]
@@ -58,7 +63,7 @@ def main() -> None:
         return
     ray.init(address="local", num_cpus=_WORKERS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        overhead(Ray(), 0.001, 400)  # compiles, and starts workers, which live as long as the cluster does
+        audit(Ray(), 0.001, 400)  # compiles, and starts workers, which live as long as the cluster does
         for seconds, trials, target in _CASES:
             found = [
                 sorted(overhead(by, seconds, trials) for _ in range(_REPEATS))[0] for by in (Processes(_WORKERS), Ray())
